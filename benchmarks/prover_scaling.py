@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from prover import analyse, capture_graph, export_graph, peak_memory, prove_every_length, timed
 
-from orderproof.auditing.proof import ancestors
+from orderproof.auditing.decide.proof import ancestors
 from orderproof.diagnosis import certificate
 from orderproof.laws import find_proved_law
 from orderproof.models import load

@@ -23,8 +23,8 @@ from typing import Any
 
 import torch
 
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.verdict import prove_law
+from orderproof.auditing.decide.verdict import prove_law
+from orderproof.auditing.record.context import AuditContext
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import find_proved_law
 from orderproof.models import Subject, load

@@ -26,13 +26,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.execution import named_tensors
-from orderproof.auditing.length_ranges import Piece
-from orderproof.auditing.open_calls import OpenCalls
-from orderproof.auditing.open_examples import restarting_positions
-from orderproof.auditing.open_inputs import NoTheorem
-from orderproof.auditing.theorems import prove_theorems, proved_lengths
+from orderproof.auditing.decide.theorems import prove_theorems, proved_lengths
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.execution import named_tensors
+from orderproof.auditing.record.length_ranges import Piece
+from orderproof.auditing.record.open_calls import OpenCalls
+from orderproof.auditing.record.open_examples import restarting_positions
+from orderproof.auditing.record.open_inputs import NoTheorem
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import proved_laws
 from orderproof.laws.proved.proved_law import ProvedLaw

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.api import audit_context
-from orderproof.auditing.certificates import certificates_of
+from orderproof.auditing.decide.certificates import certificates_of
 from orderproof.laws import find_proved_law
 from orderproof.models import from_module
 from orderproof.recheck.check import recheck

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from orderproof import laws
-from orderproof.auditing.certificates import certificate_for
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.decide.certificates import certificate_for
+from orderproof.auditing.record.context import AuditContext
 from orderproof.recheck import recheck
 from tests.diagnosis.corpus.attack import Attack, finding_of, name_of_attack, subject_of
 from tests.diagnosis.corpus.attacks import ATTACKS

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from orderproof import laws, prove
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import LawWalk, ancestors
+from orderproof.auditing.decide.proof import LawWalk, ancestors
+from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.node_check import Violation
 from tests.auditing.internals import ProofOptions, prove_law
 from tests.diagnosis.corpus.case import Case, build, name_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from orderproof.auditing.certificates import certificate_for
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.decide.certificates import certificate_for
+from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.certificate import digest, graph_fingerprint
 from orderproof.laws import find_proved_law, proved_laws
 from orderproof.models import from_module, load

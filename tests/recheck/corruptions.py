@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import find_rule, lemma_summaries
 from orderproof.errors import CertificateError
 from orderproof.recheck import recheck

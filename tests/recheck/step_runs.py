@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.record.context import AuditContext
 from tests.recheck.certificates import Certificate
 
 

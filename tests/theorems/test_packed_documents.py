@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from orderproof.auditing.open_examples import restarting_positions
+from orderproof.auditing.record.open_examples import restarting_positions
 from orderproof.errors import CertificateError
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver

@@ -9,7 +9,7 @@ from typing import Any
 
 from orderproof._version import __version__
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.findings import is_met, with_law
+from orderproof.auditing.explain.findings import is_met, with_law
 from orderproof.auditing.run import Progress
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import find_port_law, port_laws

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orderproof._version import __version__
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.decide.sandbox import LAW_TIMEOUT, MeasurementRun
+from orderproof.auditing.decide.verdict import ProofOptions, prove_law
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.findings import finding_without_result, undecide_inapplicable, with_cause, with_law
-from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
-from orderproof.auditing.sentence_pair import compare_sentence_pair, has_sentences
-from orderproof.auditing.verdict import ProofOptions, prove_law
+from orderproof.auditing.explain.findings import finding_without_result, undecide_inapplicable, with_cause, with_law
+from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
+from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, find_model_law, measured_laws, proved_laws

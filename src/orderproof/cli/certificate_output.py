@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
-from orderproof.auditing.certificates import certificates_of
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.theorem_certificates import NotIncluded, map_certificate, theorem_certificate
+from orderproof.auditing.decide.certificates import certificates_of
+from orderproof.auditing.decide.theorem_certificates import NotIncluded, map_certificate, theorem_certificate
+from orderproof.auditing.record.context import AuditContext
 from orderproof.records.audit import Report
 from orderproof.report.file_output import write_file
 from orderproof.report.phrases import escape_control_characters

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from orderproof import laws
-from orderproof.auditing.certificates import certificate_for
+from orderproof.auditing.decide.certificates import certificate_for
 from orderproof.diagnosis.domain.fact import Fact
 from orderproof.recheck import recheck
 from tests.auditing.internals import prove_law

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from orderproof.auditing.length_ranges import length_bounds
+from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recheck.assumptions import REAL_NUMBERS

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.certificates import certificate_for
+from orderproof.auditing.decide.certificates import certificate_for
 from orderproof.laws import find_proved_law
 from orderproof.recheck import recheck
 from orderproof.recording import execution

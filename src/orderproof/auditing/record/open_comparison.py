@@ -1,0 +1,245 @@
+"""Comparison of recordings with open sizes and eager calls of several lengths: the outputs and the Python code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.auditing.record.execution import named_tensors
+from orderproof.auditing.record.length_ranges import COMPARED_LENGTHS, Piece
+from orderproof.auditing.record.open_examples import MORE_EXAMPLES
+from orderproof.errors import CaptureError, first_line
+from orderproof.kernel_switch import without_compiled_kernels
+from orderproof.models.subject import prime_length, tensor_sizes
+from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.eager_instructions import trace_eager_call
+from orderproof.recording.execution import relative_difference
+from orderproof.recording.instruction_trace import InstructionTrace
+from orderproof.recording.module_state import RANDOM_GENERATOR, preserved_state
+from orderproof.recording.open_recording import OpenGraph
+from orderproof.recording.open_sizes import LEAST_SIZE
+from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.restored_state import restored_state
+from orderproof.seeded_random import seeded_random
+from orderproof.theorems.open_execution import execute_open
+from orderproof.tolerances import SAME_GRAPH
+
+Examples = Callable[[int, int], Iterator[tuple[Tensor, ...]]]
+MIN_BEYOND, MAX_BEYOND = 67, 320  # [tokens]
+MORE_LENGTHS = 4  # next to the compared ones, for a branch that no call takes
+
+
+def difference(
+    module: nn.Module, pieces: Sequence[Piece], examples: Examples,
+    is_possible: Callable[[OpenGraph], bool], lengths: Sequence[int] | None = None,
+    replaced: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> str:  # fmt: skip
+    """How recordings differ from eager calls of a module; empty if they agree.
+
+    Args:
+        module: The module that was recorded.
+        pieces: Its recordings, each for a range of lengths.
+        examples: The inputs of calls, by their number of tokens and the number of a further choice of masks.
+        is_possible: False of a recording whose branches no inputs take.
+        lengths: The numbers of tokens of the calls, if the recordings have no open one.
+        replaced: The block in which a recording was made for which parts of the model were replaced.
+
+    """
+    comparison = _Comparison(module)
+    for patched, group in groupby(pieces, lambda piece: bool(piece.patched_because)):
+        own = list(group)
+        # What is replaced is replaced first: the state of the module includes the functions that it calls.
+        with replaced() if patched else nullcontext(), comparison.of_state_changes(own):
+            for piece in own:
+                if found := _compare_piece(comparison, piece, examples, is_possible, lengths):
+                    return found
+    return "" if comparison.taken else comparison.failure or "no call of several rows could be compared with it"
+
+
+def _compare_piece(
+    comparison: _Comparison, piece: Piece, examples: Examples, is_possible: Callable[[OpenGraph], bool],
+    lengths: Sequence[int] | None,
+) -> str:  # fmt: skip
+    compared = _compared_lengths(piece, comparison.module) if lengths is None else lengths
+    if not compared:
+        return "no length of its range could be compared"
+    for tokens in compared:
+        traced = tokens in (compared[0], compared[-1])  # a traced call takes ten times as long
+        for inputs in examples(tokens, 0):
+            if found := comparison.difference(piece, inputs, tokens, traced=traced):
+                return found
+    for graph in piece.graphs:
+        if not (graph.is_cut_off or id(graph) in comparison.taken) and is_possible(graph):
+            if found := _compare_branch(comparison, piece, graph, examples, compared):
+                return found
+    return ""
+
+
+def _compared_lengths(piece: Piece, module: nn.Module) -> list[int]:
+    """The lengths [tokens] of the calls with which a recording is compared, from the shortest to the longest."""
+    beyond, longest = _beyond(piece, module), max(COMPARED_LENGTHS)
+    replaced = beyond and piece.least < longest  # by a longer one
+    return [*(n for n in piece.compared_lengths if not (replaced and n == longest)), *beyond]
+
+
+def _beyond(piece: Piece, module: nn.Module) -> list[int]:
+    """A length [tokens] above the numbers that the code of a module meets, and the sizes of its tensors, up to a limit.
+
+    A program that treats long calls in another way compares their length with some number, or indexes a table with it.
+    """
+    traces = [graph.instructions.trace for graph in piece.graphs if graph.instructions is not None]
+    numbers = tensor_sizes(module).union(*(trace.numbers for trace in traces))
+    above = max((n for n in numbers if n < MAX_BEYOND), default=0) + 1
+    return [n for n in [prime_length(max(above, MIN_BEYOND), ())] if piece.has(n)]
+
+
+def _compare_branch(
+    comparison: _Comparison, piece: Piece, graph: OpenGraph, examples: Examples, lengths: Sequence[int]
+) -> str:
+    """How a recording of a branch that no call took so far differs from one that takes it; why there is none."""
+    near = range(max(lengths), max(lengths) + MORE_LENGTHS)
+    for tokens in [*lengths, *(n for n in near if piece.has(n))]:
+        for more in range(1, MORE_EXAMPLES + 1):
+            for inputs in examples(tokens, more):
+                if found := comparison.difference(piece, inputs, tokens):
+                    return found
+                if id(graph) in comparison.taken:
+                    return ""
+    if not comparison.taken:
+        return comparison.failure
+    lines = dict.fromkeys(question.line.removeprefix(", ") for question in graph.questions)
+    return f"no compared call takes a branch at {', '.join(lines)}"
+
+
+@dataclass
+class _Comparison:
+    """The comparison of calls of a module with recordings.
+
+    Attributes:
+        module: The module.
+        taken: The ids of the recordings with which a call was compared.
+        failure: How the last call failed that could not be compared.
+
+    """
+
+    module: nn.Module
+    taken: set[int] = field(default_factory=set)
+    failure: str = ""
+    _traced: set[tuple[object, ...]] = field(default_factory=set)  # the recordings and sizes that were compared
+    _reached: ReachableState | None = None  # if calls change it
+
+    @contextmanager
+    def of_state_changes(self, pieces: Sequence[Piece]) -> Iterator[None]:
+        """A block of comparisons whose changes of the module's state are undone.
+
+        If the recorded calls change it, each call starts from the state at that time: a recording is of one call.
+        """
+        changed = any(set(graph.changed_state) - {RANDOM_GENERATOR} for piece in pieces for graph in piece.graphs)
+        reached = reachable_state(self.module)
+        self._reached = reached if changed else None
+        with preserved_state(self.module, reached):
+            yield
+
+    def difference(self, piece: Piece, inputs: tuple[Tensor, ...], tokens: int, *, traced: bool = True) -> str:
+        """How a call differs from its recording; empty if it does not, or if it fails or has too few rows.
+
+        The instructions of the call are compared if it is ``traced``, or the first call of a recording.
+        """
+        if len(inputs[0]) < LEAST_SIZE:
+            return ""
+        sizes = {"batch": len(inputs[0]), "tokens": tokens}
+        traced &= any(_compared_call(graph, sizes) not in self._traced for graph in piece.graphs)
+        call = self._traced_call(inputs) if traced else None
+        outputs = self._outputs(inputs) if call is None or isinstance(call, str) else call.outputs
+        if isinstance(outputs, str):  # a proof is about calls in which no operator raises an error
+            self.failure = outputs
+            return ""
+        graph = _recording_of(piece, outputs, inputs, sizes)
+        if isinstance(graph, OpenGraph):
+            traced |= id(graph) not in self.taken
+            self.taken.add(id(graph))
+            graph = self._other_instructions(graph, inputs, sizes, call) if traced else ""
+        return f"with {len(inputs[0])} rows of {tokens} tokens {graph}" if graph else ""
+
+    def _first_state(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._reached is None else restored_state(self.module, self._reached)
+
+    def _outputs(self, inputs: tuple[Tensor, ...]) -> dict[str, Tensor] | str:
+        """The outputs of an eager call, or how it fails."""
+        try:
+            with (
+                self._first_state(), torch.no_grad(), seeded_random(0),
+                without_compilation(), without_compiled_kernels(),
+            ):  # fmt: skip
+                return named_tensors(self.module(*(x.clone() for x in inputs)))
+        except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
+            return f"an eager call fails: {first_line(error)}"
+
+    def _traced_call(self, inputs: tuple[Tensor, ...]) -> _TracedCall | str:
+        """The same with its instructions."""
+        try:
+            with self._first_state(), seeded_random(0):
+                outputs, instructions = trace_eager_call(self.module, inputs)
+            return _TracedCall(named_tensors(outputs), instructions)
+        except CaptureError as error:
+            return f"its call cannot be followed: {error}"
+        except Exception as error:  # noqa: BLE001 - third-party code
+            return f"a call whose instructions are traced fails: {first_line(error)}"
+
+    def _other_instructions(
+        self, graph: OpenGraph, inputs: tuple[Tensor, ...], sizes: Mapping[str, int], first: _TracedCall | str | None
+    ) -> str:
+        """How the Python code of a call differs from that of its recording; empty if it does not.
+
+        The ``first`` call with these sizes may fill a cache, so a call that differs is repeated.
+        """
+        assert graph.instructions is not None
+        key = _compared_call(graph, sizes)
+        if key in self._traced:  # with other values of a mask, on which only the recorded branches depend
+            return ""
+        self._traced.add(key)
+        different = ""
+        for made in (None, None) if first is None else (first, None, None):
+            call = made or self._traced_call(inputs)
+            if isinstance(call, str):
+                return call
+            different = graph.instructions.difference(call.instructions, sizes)
+            if not different:
+                break
+        return different
+
+
+@dataclass(frozen=True)
+class _TracedCall:
+    outputs: dict[str, Tensor]
+    instructions: InstructionTrace
+
+
+def _compared_call(graph: OpenGraph, sizes: Mapping[str, int]) -> tuple[object, ...]:
+    """Equal for calls of which one is traced."""
+    return (id(graph), *sizes.items())
+
+
+def _recording_of(
+    piece: Piece, real: dict[str, Tensor], inputs: tuple[Tensor, ...], sizes: Mapping[str, int]
+) -> OpenGraph | str:
+    """The recording that describes a call; how it differs."""
+    try:
+        found = [(graph, execute_open(graph, inputs, sizes)) for graph in piece.graphs]
+    except Exception as error:  # noqa: BLE001 - a recording that is not the call's may fail in any way
+        return f"the recording cannot be run: {first_line(error)}"
+    taken = [(graph, outputs) for graph, outputs in found if outputs is not None]
+    if len(taken) != 1:
+        return f"{len(taken)} of {len(piece.graphs)} recordings describe the call"
+    ((graph, own),) = taken
+    for name, expected in real.items():
+        if name not in own or own[name].shape != expected.shape:
+            return f"the recording has no output {name} of this shape"
+        if relative_difference(expected, own[name]) > SAME_GRAPH:
+            return f"the recording computes another {name}"
+    return graph
