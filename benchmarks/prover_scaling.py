@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from prover import analyse, capture_graph, export_graph, peak_memory, prove_every_length, timed
 
-from orderproof.auditing.decide.proof import ancestors
 from orderproof.diagnosis import certificate
 from orderproof.laws import find_proved_law
 from orderproof.models import load
 from orderproof.recheck import recheck
+from orderproof.recording.captured_graph import ancestors
 
 SPEC = (
     "arch:llama?num_hidden_layers={layers}&hidden_size=64&num_attention_heads=4&num_key_value_heads=4"

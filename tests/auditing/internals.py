@@ -6,10 +6,10 @@ import pytest
 
 from orderproof.auditing import audit, prove
 from orderproof.auditing.api import report_on_law
-from orderproof.auditing.decide.proof import LawWalk, walk_graph
 from orderproof.auditing.decide.verdict import ProofOptions
 from orderproof.auditing.decide.verdict import prove_law as prove_law_for_every_length
 from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk, walk_graph
 from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.laws.proved.proved_law import ProvedLaw
 from orderproof.models import load

@@ -11,13 +11,13 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing.decide.proof import Weights
 from orderproof.auditing.decide.sandbox import LAW_TIMEOUT
 from orderproof.auditing.decide.verdict import ProofOptions, prove_law
 from orderproof.auditing.expectations import check_expectation, checked_expectations
 from orderproof.auditing.explain.findings import with_law
 from orderproof.auditing.port_audit import Against, audit_against
 from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import Weights
 from orderproof.auditing.run import Progress, build_report, expectations_of_named_laws, measure_laws, run_audit
 from orderproof.auditing.search.witness import check_node_facts
 from orderproof.errors import UsageError

@@ -15,7 +15,7 @@ from orderproof.auditing.decide import verdict
 from orderproof.auditing.decide.theorem_certificates import theorem_certificate
 from orderproof.auditing.decide.theorems import EVERY_DEPTH_ASSUMPTION
 from orderproof.auditing.record import open_calls
-from orderproof.auditing.record.context import TWIN_ASSUMPTION
+from orderproof.auditing.record.assumptions import TWIN_ASSUMPTION
 from orderproof.logic.terms import FALSE
 from orderproof.models import load
 from orderproof.recheck.theorems.theorem import check_theorem
@@ -315,7 +315,7 @@ class AsksAgainAfterAWrite(ReturnsNothing):
 @pytest.mark.parametrize("kind", [ReturnsNothing, AsksAgainAfterAWrite])
 def test_no_branch_that_calls_take_is_left_out(kind: type[nn.Module]) -> None:
     context = audit_context(as_subject(kind().eval(), inputs=torch.randn(2, 7, 8)))
-    calls = open_calls.open_calls(context)
+    calls = context.open_calls
     graphs = [graph for piece in calls.recorded("padded") for graph in piece.graphs]
     assert len(graphs) == (2 if kind is ReturnsNothing else 3)
     assert not any(graph.is_cut_off for graph in graphs)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderproof.auditing.decide.completion import MAX_ROUNDS, make_entries_uniform
-from orderproof.auditing.decide.proof import LawWalk, Weights, proof_scope, start_axes, walk_graph
+from orderproof.auditing.decide.completion import MAX_ROUNDS
+from orderproof.auditing.decide.proof import proof_scope
 from orderproof.auditing.explain.entries import uniform_text
+from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk, Weights, start_axes, walk_graph
 from orderproof.diagnosis.certificate import build_certificate
 from orderproof.diagnosis.uniform_constants import make_uniform
 from orderproof.laws import ProvedLaw, find_proved_law

@@ -9,7 +9,7 @@ from torch.fx import Node
 from orderproof.auditing.decide.theorems import join_theorem, proved_lengths, theorem_of_the_program, without_theorem
 from orderproof.auditing.explain.entries import operator_name, source_of
 from orderproof.auditing.record.context import AuditContext
-from orderproof.auditing.record.open_calls import OpenCalls, open_calls
+from orderproof.auditing.record.open_calls import OpenCalls
 from orderproof.auditing.record.open_inputs import NoTheorem
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
@@ -22,7 +22,7 @@ def with_open_entry_map(context: AuditContext, law: ProvedLaw, finding: Finding)
     done = finding.completion
     if done is None or done.verdict != "proved" or finding.call_mode:
         return finding
-    calls = open_calls(context)
+    calls = context.open_calls
     theorem = theorem_of_the_program(context, calls, DEFAULT_SETTING, lambda: _completeness(calls, law, finding))
     return finding.model_copy(update={"completion": done.model_copy(update={"theorem": theorem})})
 

@@ -1,20 +1,16 @@
-"""The walk of a graph for one law, and the proof that it gives."""
+"""The proof that a walk of a graph gives, and its scope."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Literal
-
-from torch.fx import Node
 
 from orderproof.auditing.explain.entries import source_of, uniform_text
-from orderproof.auditing.record.context import TWIN_ASSUMPTION, AuditContext
-from orderproof.diagnosis.analysis import Analysis, analyze
+from orderproof.auditing.record.assumptions import TWIN_ASSUMPTION, change_assumptions, first_names
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk, Weights, start_axes
 from orderproof.diagnosis.certificate import graph_fingerprint, graph_records
-from orderproof.diagnosis.domain.constants import Constants, draws_random_numbers
-from orderproof.laws import ProvedLaw, TokenAxis
-from orderproof.recording.captured_graph import CapturedGraph, ancestors, module_path
+from orderproof.diagnosis.domain.constants import draws_random_numbers
+from orderproof.recording.captured_graph import ancestors, module_path
 from orderproof.records.audit import (
     RECORDED_CALL_ASSUMPTION,
     SEPARATE_INPUTS_ASSUMPTION,
@@ -24,53 +20,6 @@ from orderproof.records.audit import (
     Scope,
 )
 
-Weights = Literal["all", "these"]
-SHOWN_CHANGES = 4
-
-
-@dataclass
-class LawWalk:
-    """The facts of a graph for one law, and how they were derived."""
-
-    law: ProvedLaw
-    captured: CapturedGraph
-    constants: Constants
-    walk: Analysis
-    weights: Weights
-
-
-def walk_graph(
-    context: AuditContext, law: ProvedLaw, captured: CapturedGraph, *, weights: Weights = "all", repairing: bool = False
-) -> LawWalk:
-    """Derive the facts of a graph for a law; `repairing` goes on after a break as if the law held there."""
-    constants = Constants(
-        captured.graph,
-        captured.state,
-        captured.values,
-        parameters=captured.parameters,
-        trust_parameters=weights == "these",
-    )
-    facts = {
-        n: law.input_fact(tuple(int(s) for s in n.meta["val"].shape), axis)
-        for n, axis in start_axes(context, captured).items()
-    }
-    analysis = analyze(captured.graph, constants, facts, continue_after_break=repairing)
-    return LawWalk(law, captured, constants, analysis, weights)
-
-
-def input_axes(context: AuditContext, captured: CapturedGraph) -> dict[Node, TokenAxis]:
-    """The nodes at which a walk of this graph starts (the graph may be rewritten), and the token axis of each."""
-    if captured.start is not None:
-        return {captured.start: 1}
-    return dict(zip(captured.inputs, context.subject.token_axes, strict=True))
-
-
-def start_axes(context: AuditContext, captured: CapturedGraph) -> dict[Node, TokenAxis]:
-    """The inputs, and the nodes that draw random numbers: these have no token axis, and both runs draw the same."""
-    if captured.start is not None:
-        return input_axes(context, captured)
-    return input_axes(context, captured) | dict.fromkeys(filter(draws_random_numbers, captured.graph.nodes))
-
 
 def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, states_uniform: bool = True) -> Scope:
     """The scope of a proof, with everything that it assumes.
@@ -79,19 +28,18 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
     """
     captured = done.captured
     assumptions = [RECORDED_CALL_ASSUMPTION, *done.walk.assumptions]
-    fixed = [node.name for node, axis in input_axes(context, captured).items() if axis is None]
+    fixed = [node.name for node, axis in context.input_axes_of(captured).items() if axis is None]
     if fixed:
         assumptions.append(f"the same in both runs: input {', '.join(fixed)}")
     if len(captured.inputs) > 1:
         assumptions.append(SEPARATE_INPUTS_ASSUMPTION)
     if drawn := [n.name for n in start_axes(context, captured) if draws_random_numbers(n)]:
-        assumptions.append(f"the same random numbers in both runs: {', '.join(drawn[:SHOWN_CHANGES])}")
+        assumptions.append(f"the same random numbers in both runs: {first_names(drawn)}")
     if states_uniform and (text := uniform_text(captured, done.constants)):
         assumptions.append(f"of another model: {text}")
-    if captured.changed_state:
-        assumptions.append(f"of one call: the call changes {', '.join(captured.changed_state[:SHOWN_CHANGES])}")
+    assumptions += change_assumptions(captured.changed_state)
     if captured.outside:
-        assumptions.append(f"with the same answers of {', '.join(captured.outside[:SHOWN_CHANGES])} at every call")
+        assumptions.append(f"with the same answers of {first_names(captured.outside)} at every call")
     assumptions += captured.assumptions
     if captured.without:
         assumptions.append(f"{captured.without} off: computed by torch's operators one by one")

@@ -8,7 +8,7 @@ from typing import Any
 from orderproof.auditing.decide.theorems import proved_lengths, without_theorem
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.length_ranges import Piece
-from orderproof.auditing.record.open_calls import OpenCalls, open_calls
+from orderproof.auditing.record.open_calls import OpenCalls
 from orderproof.auditing.record.open_inputs import NoTheorem
 from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
@@ -66,7 +66,7 @@ def with_rechecked_theorems(context: AuditContext, call_mode: str, finding: Find
 def _rechecked(context: AuditContext, finding: Finding, call_mode: str, theorem: Theorem, *, of_map: bool) -> Theorem:
     if not theorem.proved:
         return theorem
-    pieces = open_calls(context, open_length=theorem.open_length).recorded(call_mode)
+    pieces = context.open_calls_of(theorem.open_length).recorded(call_mode)
     if len(pieces) == 1 and len([g for g in pieces[0].graphs if not g.is_cut_off]) <= TESTED_BRANCHES:
         return theorem
     try:
@@ -83,7 +83,7 @@ def _certificate(
     """The certificate of a theorem, checked when its obligations are filled in and, if `as_written`, once more."""
     if theorem is None or not theorem.proved:
         return None
-    calls = open_calls(context, open_length=theorem.open_length)
+    calls = context.open_calls_of(theorem.open_length)
     law = find_proved_law(finding.law)
     modes = [mode, "padded"] if NO_MASK in theorem.covers else [mode]
     try:

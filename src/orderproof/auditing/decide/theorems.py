@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from orderproof.auditing.explain.entries import named_place
-from orderproof.auditing.record.context import TWIN_ASSUMPTION, AuditContext
+from orderproof.auditing.record.assumptions import TWIN_ASSUMPTION
+from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.length_ranges import Coverage, covered_lengths, have_lengths_in_common
-from orderproof.auditing.record.open_calls import OpenCalls, Proofs, open_calls
+from orderproof.auditing.record.open_calls import OpenCalls, Proofs
 from orderproof.auditing.record.open_inputs import NO_TOKENS, NoTheorem
 from orderproof.errors import INTERNAL_ERROR, CaptureError, first_line
 from orderproof.laws import ProvedLaw
@@ -54,7 +55,7 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
     """The finding with what is proved for every length, if it is proved at the recorded one."""
     if finding.verdict != "proved":
         return finding
-    calls = open_calls(context)
+    calls = context.open_calls
     theorems: list[Theorem] = []
     modes = [call_mode] if call_mode != DEFAULT_SETTING else [DEFAULT_SETTING, "padded"]
     for mode in modes:
@@ -67,7 +68,7 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
         if chosen.conditions and not _have_lengths_in_common(calls, law, modes, finding.output):
             chosen = theorems[0]
     if not chosen.proved and law.replaces_whole_rows and call_mode == DEFAULT_SETTING:
-        of_rows = _theorem(context, open_calls(context, open_length=False), law, call_mode, finding.output)
+        of_rows = _theorem(context, context.open_rows, law, call_mode, finding.output)
         if chosen.reason == NO_TOKENS:
             chosen = of_rows
         elif of_rows.proved:
@@ -92,7 +93,7 @@ def theorem_of_the_program(
     A recording may fill the caches of the code that it runs, and then differ from a call: it is made once more.
     """
     runnable = context.runnable
-    compared = calls if runnable is context else open_calls(runnable, open_length=calls.open_length)
+    compared = calls if runnable is context else runnable.open_calls_of(calls.open_length)
     while True:
         theorem, differs = _compared_theorem(calls, compared, call_mode, proved)
         if not differs or not compared.may_record_again(call_mode):

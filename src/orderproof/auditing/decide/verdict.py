@@ -11,9 +11,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orderproof.auditing.decide.completion import make_entries_uniform
+from orderproof.auditing.decide.completion import complete_entry_map
+from orderproof.auditing.decide.contradiction import NOT_REPEATABLE, contradiction_reason, other_program_in_float64
 from orderproof.auditing.decide.open_entry_map import with_open_entry_map
-from orderproof.auditing.decide.proof import LawWalk, Weights, build_proof, proof_scope, walk_graph
+from orderproof.auditing.decide.proof import build_proof, proof_scope
 from orderproof.auditing.decide.relations import combine_relations
 from orderproof.auditing.decide.theorem_certificates import with_rechecked_theorems
 from orderproof.auditing.decide.theorems import with_theorem
@@ -22,8 +23,10 @@ from orderproof.auditing.explain.findings import finding_without_result, is_met
 from orderproof.auditing.explain.implied_expectation import expected_as_in_plain_call, with_implied_expectation
 from orderproof.auditing.explain.notes import note_rows_that_stay, note_unchecked_mask
 from orderproof.auditing.explain.remedies import with_remedy
+from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.record.context import AuditContext, ProvedOutput
+from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.record.output_axes import token_layouts
 from orderproof.auditing.search.other_calls import compare_other_calls
 from orderproof.auditing.search.witness import WitnessSearch
@@ -31,9 +34,6 @@ from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.recording.captured_graph import ancestors, module_path
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope, Verdict
-
-NOT_REPEATABLE = "two runs on equal inputs give other outputs, by state that calls change or by chance"
-STATE_DIFFERS = "calls change the state of the module, and runs that start in the same state agree"
 
 
 @dataclass(frozen=True)
@@ -182,16 +182,7 @@ def _proved_finding(
     if context.graph_mismatch is not None:
         verdict, reason = "undecided", context.graph_mismatch
     elif contradicts:
-        verdict = "undecided"
-        difference = deviation.float64 if deviation.float64 is not None else deviation.float32
-        reason = f"a proof was found, but two runs differ by {difference:.2g}: "
-        restored = search.with_restored_state()
-        if not restored.deviation()[1]:
-            reason += STATE_DIFFERS
-        elif not restored.repeats(context.token_count):
-            reason += NOT_REPEATABLE
-        else:
-            reason += "an error in the prover; please report it"
+        verdict, reason = "undecided", contradiction_reason(search, deviation)
     vacuous = verdict == "proved" and law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
     if vacuous:
         reason = "vacuous: no token's output depends on another token"
@@ -230,10 +221,13 @@ def _unproved_finding(
     context: AuditContext, law: ProvedLaw, output: str, search: WitnessSearch, strict: LawWalk | None,
     repaired: LawWalk | None, missing: str, expected: Expectation, options: ProofOptions,
 ) -> Finding:  # fmt: skip
-    places = ViolatedPlaces()
+    places, completion = ViolatedPlaces(), None
     if strict is not None:
-        places = find_violated_places(context, strict, repaired, output, search.dims)
-    completion = places.completion
+        places = find_violated_places(context, strict, repaired, output)
+        if repaired is not None and law.maps_entries:
+            completion = complete_entry_map(
+                context, law, strict.captured, output, search.dims, places.breaks, strict.weights
+            )
     witness, deviation = None, Deviation()
     evidence = search.search(options.weights) if options.search_witness else None
     reason = places.reason or missing
@@ -258,6 +252,8 @@ def _unproved_finding(
             reason = context.graph_mismatch
         elif options.search_witness and repeatable:
             reason += "; no witness was found"
+            if search.disagreeing and (program := other_program_in_float64(search)):
+                reason = f"{program}: {reason}"
         reason += "" if repeatable else f"; {NOT_REPEATABLE}"
     assumptions: tuple[str, ...] = ()
     if evidence is not None:

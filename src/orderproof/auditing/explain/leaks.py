@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch.fx import Node
 
 from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk, input_facts
 from orderproof.diagnosis.analysis import analyze
-from orderproof.diagnosis.domain.constants import Constants, draws_random_numbers
+from orderproof.diagnosis.domain.constants import Constants
 from orderproof.diagnosis.domain.fact import NEVER, DependenceArray, Fact, compress
 from orderproof.diagnosis.rule import RelationBreak
 from orderproof.recording.nondeterminism import is_nondeterministic
@@ -24,11 +25,9 @@ MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched
 _PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}
 
 
-def find_leaks(done: Any, needed: set[Node], context: AuditContext) -> list[RelationBreak]:
+def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[RelationBreak]:
     """Every place at which a token depends on another that it must not depend on."""
     leaks: list[RelationBreak] = []
-    starts = context.input_axes
-    by_name = {n.name: axis for n, axis in starts.items()}
     tokens = context.token_count
 
     def clamp_leak(node: Node, fact: Fact) -> Fact:
@@ -50,13 +49,7 @@ def find_leaks(done: Any, needed: set[Node], context: AuditContext) -> list[Rela
         return Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
 
     captured = done.captured
-    facts = {
-        n: done.law.input_fact(tuple(int(s) for s in n.meta["val"].shape), by_name[n.name])
-        for n in captured.graph.nodes
-        if n.name in by_name
-    }
-    drawn = filter(draws_random_numbers, captured.graph.nodes)
-    facts |= {n: done.law.input_fact(tuple(n.meta["val"].shape), None) for n in drawn}
+    facts = input_facts(context, done.law, captured)
     analyze(captured.graph, done.constants, facts, transform_fact=clamp_leak)
     return leaks
 

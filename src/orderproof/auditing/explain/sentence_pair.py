@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.auditing.decide.completion import with_uniform_positions
+from orderproof.auditing.explain.uniform_entries import with_uniform_positions
 from orderproof.auditing.record.context import AuditContext
 from orderproof.models import Subject
 from orderproof.recording.captured_graph import CapturedGraph

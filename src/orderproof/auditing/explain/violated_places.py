@@ -7,17 +7,15 @@ from functools import partial
 
 from torch.fx import Node
 
-from orderproof.auditing.decide.completion import complete_entry_map
-from orderproof.auditing.decide.proof import LawWalk
 from orderproof.auditing.explain.entries import Frame, group_entries, named_place
 from orderproof.auditing.explain.leaks import find_leaks
 from orderproof.auditing.explain.mask_view import MaskView, change_of_line, leaking_mask, mask_picture, table_picture
 from orderproof.auditing.explain.remedies import remedy_of_leak
 from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk
 from orderproof.diagnosis.rule import RelationBreak
-from orderproof.laws import TokenDim
 from orderproof.recording.captured_graph import ancestors
-from orderproof.records.audit import Completion, Entry, Picture, Remedy
+from orderproof.records.audit import Entry, Picture, Remedy
 
 
 @dataclass
@@ -27,7 +25,6 @@ class ViolatedPlaces:
     needed: set[Node] = field(default_factory=set)  # the nodes from which the output is computed
     breaks: list[RelationBreak] = field(default_factory=list)
     entries: tuple[Entry, ...] = ()
-    completion: Completion | None = None
     reason: str = ""  # the first place in words
     masks: list[MaskView | None] = field(default_factory=list)  # of each leak
     line: Frame = field(default_factory=Frame)  # of the model's own code, to change
@@ -40,7 +37,7 @@ class ViolatedPlaces:
 
 
 def find_violated_places(
-    context: AuditContext, strict: LawWalk, repaired: LawWalk | None, output: str, dims: tuple[TokenDim, ...]
+    context: AuditContext, strict: LawWalk, repaired: LawWalk | None, output: str
 ) -> ViolatedPlaces:
     """The places for one output: those of the repairing walk, if the law permutes tokens; else the leaks."""
     law, needed = strict.law, ancestors([strict.captured.outputs[output]])
@@ -48,8 +45,6 @@ def find_violated_places(
         breaks = [b for b in repaired.walk.breaks if b.node in needed]
         places = ViolatedPlaces(needed, breaks)
         places.entries = group_entries(breaks, repaired.constants, partial(_table_picture, repaired, context))
-        if law.maps_entries:
-            places.completion = complete_entry_map(context, law, strict.captured, output, dims, breaks, strict.weights)
     else:
         breaks = find_leaks(strict, needed, context)
         places = ViolatedPlaces(needed, breaks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from orderproof.auditing.decide.proof import SHOWN_CHANGES
+from orderproof.auditing.record.assumptions import change_assumptions
 from orderproof.auditing.record.open_inputs import NoTheorem
 from orderproof.logic.rewriting import Substitution, evaluate
 from orderproof.logic.solver import Solver
@@ -77,7 +77,7 @@ class Piece:
     def assumptions(self) -> list[str]:
         """The assumptions of every claim about these recordings."""
         changed = dict.fromkeys(name for graph in self.graphs for name in graph.changed_state)
-        found = [f"of one call: the call changes {', '.join(list(changed)[:SHOWN_CHANGES])}"] if changed else []
+        found = change_assumptions(list(changed))
         found += dict.fromkeys(text for graph in self.graphs for text in graph.assumptions)
         if self.patched_because:
             found.append(f"{TRACED_ASSUMPTION} {self.patched_because}")

@@ -13,7 +13,6 @@ from itertools import chain
 
 from torch import nn
 
-from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.length_ranges import EXAMPLE_ROWS, Piece, length_bounds
 from orderproof.auditing.record.open_comparison import difference
 from orderproof.auditing.record.open_examples import open_examples
@@ -254,13 +253,6 @@ class OpenCalls:
                 self.inputs.replaced(call_mode),
             )
         return self._differences[call_mode]
-
-
-def open_calls(context: AuditContext, *, open_length: bool = True) -> OpenCalls:
-    """The open recordings of the subject of an audit; without open lengths, those at the length of the audit."""
-    length = None if open_length else context.length
-    calls: OpenCalls = context.memo.setdefault(f"open calls, length {length}", OpenCalls(context.subject, length))
-    return calls
 
 
 def _is_about_rows(statement: Statement | Equivariance) -> bool:

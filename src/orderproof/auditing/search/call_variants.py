@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from orderproof.auditing.record.context import AuditContext
-from orderproof.auditing.record.open_calls import open_calls
 from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured.lengths import matrix_weight_count
@@ -121,7 +120,7 @@ def _tested_lengths(context: AuditContext, call_mode: str, theorem: Theorem | No
         return []
     greatest = min(theorem.greatest_length or MAX_LENGTH, _longest(context.runnable.subject))
     lengths = [n for n in TESTED_LENGTHS if theorem.least_length <= n <= greatest][:1]
-    for piece in open_calls(context).recorded(call_mode):
+    for piece in context.open_calls.recorded(call_mode):
         own = [n for n in piece.compared_lengths if theorem.least_length <= n <= greatest]
         if own and not piece.has(context.length) and not any(piece.has(n) for n in lengths):
             lengths.append(own[-1])

@@ -25,7 +25,6 @@ from orderproof.auditing.search.witness import COMPARED_CHANGES, FEWER_CHANGES, 
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.recording.reachable_state import reachable_state
 from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.records.audit import Finding
 
@@ -53,9 +52,7 @@ def compare_other_calls(
     if finding.verdict != "proved" or not finding.expectation_met or starts_at_patches:
         return finding
     ends, module, found = time.monotonic() + MAX_SECONDS, context.runnable.subject.module, finding
-    if "reachable state" not in context.memo:
-        context.memo["reachable state"] = reachable_state(module)
-    with restored_state(module, context.memo["reachable state"]):
+    with restored_state(module, context.first_state):
         for name, variants in _VARIANTS.items():
             agreeing: list[int | str] = []
             for call in variants(context, law, finding):

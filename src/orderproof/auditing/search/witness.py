@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.auditing.decide.proof import LawWalk, Weights, walk_graph
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.execution import LabelledInputs, SubjectExecution
+from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.search.replacements import (
     Replacement,
     compared_values,
@@ -65,7 +65,7 @@ class WitnessSearch:
         self.runs = self._runs("given", 0)
         self._first: dict[tuple[int, Executor], tuple[LabelledInputs, LabelledInputs, Tensor]] = {}
         self._noise: dict[tuple[int, Executor], float] = {}
-        self._disagreeing: set[Executor] = set()
+        self.disagreeing: set[Executor] = set()  # runs in float64 that do not confirm a difference of the model
 
     def _runs(self, weights: str, seed: int) -> SubjectExecution:
         if self.graph is not None:
@@ -120,13 +120,14 @@ class WitnessSearch:
         """
         if (length, executor) not in self._noise:
             tokens = self._first[length, executor][0]
-            self._noise[length, executor] = self._rounding_noise(tokens.inputs, executor)
+            self._noise[length, executor] = self.rounding_noise(tokens.inputs, executor)
         noise = self._noise[length, executor]
         if change is None or size <= ROUNDING_FACTOR * noise:
             return noise
-        return max(noise, self._rounding_noise(self._changed(length, change, executor), executor))
+        return max(noise, self.rounding_noise(self._changed(length, change, executor), executor))
 
-    def _rounding_noise(self, inputs: tuple[Tensor, ...], executor: Executor) -> float:
+    def rounding_noise(self, inputs: tuple[Tensor, ...], executor: Executor) -> float:
+        """The relative rounding error of a run."""
         # Rounding in float64 is below every tolerance: only narrower parts of a float64 run are of interest.
         exact = None if executor == "model" else torch.float64
 
@@ -141,8 +142,8 @@ class WitnessSearch:
 
     def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
         """Note, for the first change, that a run in float64 contradicts the model itself."""
-        if executor not in self._disagreeing:
-            self._disagreeing.add(executor)
+        if executor not in self.disagreeing:
+            self.disagreeing.add(executor)
             self.context.note(
                 f"{self.law.code} {self.law.name}: a {executor} of the model computes something else than the model: "
                 f"for the same change the model differs by {float32:.2g} and the {executor} by {float64:.2g}"
