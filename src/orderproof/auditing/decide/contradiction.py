@@ -19,6 +19,7 @@ from orderproof.records.audit import Deviation
 
 NOT_REPEATABLE = "two runs on equal inputs give other outputs, by state that calls change or by chance"
 STATE_DIFFERS = "calls change the state of the module, and runs that start in the same state agree"
+REPETITIONS = 4  # of two runs on equal inputs: chance may give the same outputs twice
 PROVER_ERROR = "an error in the prover; please report it"
 
 
@@ -29,8 +30,10 @@ def contradiction_reason(search: WitnessSearch, deviation: Deviation) -> str:
     restored = search.with_restored_state()
     if not restored.deviation()[1]:
         return found + STATE_DIFFERS
-    if not restored.repeats(search.context.token_count):
-        return found + NOT_REPEATABLE
+    for _ in range(REPETITIONS):
+        restored.forget_runs()
+        if not restored.repeats(search.context.token_count):
+            return found + NOT_REPEATABLE
     if program := other_program_in_float64(restored):
         return f"{program}: a proof was found for {_dtype_name(restored)}, but two runs in float64 differ by {size:.2g}"
     return found + PROVER_ERROR

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from orderproof.auditing.record.context import AuditContext
-from orderproof.auditing.record.execution import LabelledInputs, SubjectExecution
+from orderproof.auditing.record.execution import ExecutorUnavailable, LabelledInputs, SubjectExecution
 from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.search.replacements import (
     Replacement,
@@ -95,15 +95,25 @@ class WitnessSearch:
         try:
             if (length, executor) not in self._first:
                 tokens, others = self.tokens(length)
-                before = self.runs.known_outputs(tokens.inputs, executor)[self.output]
+                before = self._run(tokens.inputs, executor, length)
                 self._first[length, executor] = (tokens, others, before)
             before = self._first[length, executor][2]
-            after = self.runs.known_outputs(self._changed(length, change, executor), executor)[self.output]
+            after = self._run(self._changed(length, change, executor), executor, length)
             return self.law.expected_and_actual(before, after, self.dims, change)
         except Exception as error:  # noqa: BLE001 - third-party code: it may fail at this length in any way
             if is_internal(error):
                 self.context.note(f"{self.law.code} {self.law.name}: {failure_reason(error)}")
             return None
+
+    def _run(self, inputs: tuple[Tensor, ...], executor: Executor, length: int) -> Tensor:
+        """The output of a run. Raises `ExecutorUnavailable` if it has none, or one of another shape in float64."""
+        found = self.runs.known_outputs(inputs, executor).get(self.output)
+        _, _, own = self._first.get((length, "model"), (None, None, found))
+        if found is None or own is None or (executor != "model" and found.shape != own.shape):
+            if executor != "model":
+                self._note_disagreement(executor, f"it returns no output {self.output!r} of this shape")
+            raise ExecutorUnavailable(f"the call returns no output {self.output!r} of this shape")
+        return found
 
     def _changed(self, length: int, change: InputChange, executor: Executor) -> tuple[Tensor, ...]:
         tokens, others, _ = self._first[length, executor]
@@ -142,11 +152,16 @@ class WitnessSearch:
 
     def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
         """Note, for the first change, that a run in float64 contradicts the model itself."""
+        self._note_disagreement(
+            executor, f"for the same change the model differs by {float32:.2g} and the {executor} by {float64:.2g}"
+        )
+
+    def _note_disagreement(self, executor: Executor, how: str) -> None:
         if executor not in self.disagreeing:
             self.disagreeing.add(executor)
             self.context.note(
                 f"{self.law.code} {self.law.name}: a {executor} of the model computes something else than the model: "
-                f"for the same change the model differs by {float32:.2g} and the {executor} by {float64:.2g}"
+                f"{how}"
             )
 
     def deviation(self) -> tuple[Deviation, bool]:
