@@ -165,7 +165,7 @@ class Attack:
         self.statement = calls.statement(law, call_mode)
         theorems = prove_theorems(calls, law, call_mode)
         self.proved = [name for name, theorem in theorems.items() if theorem.proved]
-        if self.proved and (wrong := calls.difference(call_mode)):
+        if self.proved and (wrong := calls.disagreement(call_mode)):
             raise NoTheorem(wrong)
         found = calls.proofs(law, call_mode)
         self.module, _, self.roles = calls.inputs.call(call_mode)

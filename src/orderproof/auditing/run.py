@@ -56,7 +56,7 @@ def run_audit(
             yield audit.report()
         for k, law in enumerate(proved):
             show(f"{law.code} {law.name}", k + 1, total)
-            audit.prove(law)
+            audit.decide(law)
             yield audit.report()
     if measured:
         show(f"{measured[0].code} {measured[0].name}", len(proved) + 1, total)
@@ -113,7 +113,7 @@ class _AuditRun:
         if failure is not None:
             self.notes.append(failure)
 
-    def prove(self, law: ProvedLaw) -> None:
+    def decide(self, law: ProvedLaw) -> None:
         """Prove or refute one law."""
         stated = self.expect.get(law.name)
         reason = self.export_timeout

@@ -247,7 +247,7 @@ def test_call_modes_with_the_same_inputs_share_their_recordings() -> None:
     calls = open_calls.OpenCalls(load("arch:llama", tiny=True))
     assert calls.recorded("labelled") is calls.recorded("blocked")
     assert calls.roles("labelled") == calls.roles("blocked") == ("tokens", "position_ids", "block_mask")
-    assert calls.difference("labelled") == calls.difference("blocked") == ""
+    assert calls.disagreement("labelled") == calls.disagreement("blocked") == ""
     assert calls.recorded("packed") is not calls.recorded("blocked")
 
 
@@ -279,7 +279,7 @@ def test_a_model_without_weights_has_no_theorem_if_the_calls_of_its_twin_differ(
         compared.append((calls.subject.device, call_mode))
         return "another branch"
 
-    monkeypatch.setattr(open_calls.OpenCalls, "difference", differs)
+    monkeypatch.setattr(open_calls.OpenCalls, "disagreement", differs)
     theorem = prove(load("arch:llama?num_hidden_layers=2"), "causal").theorem
     assert theorem is not None
     assert not theorem.proved

@@ -17,7 +17,7 @@ from orderproof.recheck.certificate_file import VERSION
 from orderproof.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove, walk_branch
+from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement, walk_branch
 from orderproof.theorems.theorem_certificate import recording_record
 from orderproof.theorems.theorem_notation import formula_data
 from tests.theorems import programs
@@ -64,7 +64,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
     statement = find_law(law).open_statement(frozenset(roles[1:]))
     if statement is None:
         return None
-    results = prove(graphs, roles, statement, solver)
+    results = prove_statement(graphs, roles, statement, solver)
     (output,) = results
     if not results[output].proved:
         return None

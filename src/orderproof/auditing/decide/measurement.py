@@ -17,7 +17,7 @@ import torch
 
 from orderproof.adapter import ModelAdapter
 from orderproof.auditing.explain.findings import finding_without_result, is_met
-from orderproof.auditing.explain.first_difference import first_difference
+from orderproof.auditing.explain.first_difference import first_difference_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
 from orderproof.auditing.search.lengths import merge_lengths, onset, run_at_lengths
 from orderproof.errors import failure_reason
@@ -198,7 +198,11 @@ def _witness(result: ComparisonResult, calls: CachedCalls) -> Witness:
     expected, actual = differing_parts(*result.outputs)
     place = int((expected.double() - actual.double()).abs().argmax())
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), expected.shape))
-    seen = None if result.comparison.expects_difference else first_difference(result.comparison, calls, result.length)
+    seen = (
+        None
+        if result.comparison.expects_difference
+        else first_difference_place(result.comparison, calls, result.length)
+    )
     return Witness(
         tokens_before=(), tokens_after=(), change=result.record.description, output_index=index,
         expected_value=float(expected[index]), actual_value=float(actual[index]),

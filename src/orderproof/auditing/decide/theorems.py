@@ -111,7 +111,7 @@ def _compared_theorem(
     """
     try:
         theorem = proved()
-        if theorem.proved and (wrong := compared.difference(call_mode)):
+        if theorem.proved and (wrong := compared.disagreement(call_mode)):
             return without_theorem(f"the open recording is not the program that runs: {wrong}"), True
     except (NoTheorem, CaptureError) as error:
         theorem = without_theorem(str(error))

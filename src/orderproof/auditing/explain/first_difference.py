@@ -60,7 +60,7 @@ class _Token(NamedTuple):
     token: int
 
 
-def first_difference(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
+def first_difference_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
     """Where the runs of a comparison first differ; None if the token cannot be followed."""
     recorder = _Recorder()
     fresh = calls.as_before_the_first_call(own=True)  # it is given hooks

@@ -14,7 +14,7 @@ from itertools import chain
 from torch import nn
 
 from orderproof.auditing.record.length_ranges import EXAMPLE_ROWS, Piece, length_bounds
-from orderproof.auditing.record.open_comparison import difference
+from orderproof.auditing.record.open_comparison import disagreement
 from orderproof.auditing.record.open_examples import open_examples
 from orderproof.auditing.record.open_inputs import EXAMPLE_LENGTH, OPEN_MODES, NoTheorem, OpenInputs
 from orderproof.errors import CaptureError, first_line
@@ -30,7 +30,7 @@ from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.recording.refusal import reason_of
 from orderproof.theorems.equivariance.theorem import EntryMap, map_entries, prove_equivariance
 from orderproof.theorems.statement import BATCH, TOKENS, Equivariance, Statement
-from orderproof.theorems.theorem import OutputProof, is_possible, only_answer, prove
+from orderproof.theorems.theorem import OutputProof, is_possible, only_answer, prove_statement
 
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths
@@ -60,7 +60,7 @@ class OpenCalls:
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _same_calls: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
     _nodes: int = 0  # of all recordings
-    _differences: dict[str, str] = field(default_factory=dict)
+    _disagreements: dict[str, str] = field(default_factory=dict)
     _recorded_again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class OpenCalls:
         roles = self._roles[call_mode]
         if isinstance(statement, Equivariance):
             return [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
-        return [(piece, prove(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+        return [(piece, prove_statement(piece.graphs, roles, statement, self.solver)) for piece in pieces]
 
     def entry_maps(self, call_mode: str) -> list[tuple[Piece, dict[str, EntryMap]]]:
         """Where order enters the recordings of a call mode. Raises `NoTheorem`."""
@@ -236,15 +236,15 @@ class OpenCalls:
         """Forget the recordings of a call mode, so that they are made again."""
         mode = self._recorded_mode(call_mode)
         self._pieces.pop(mode, None)
-        for one in [one for one in self._differences if self._recorded_mode(one) == mode]:
-            del self._differences[one]
+        for one in [one for one in self._disagreements if self._recorded_mode(one) == mode]:
+            del self._disagreements[one]
 
-    def difference(self, call_mode: str) -> str:
+    def disagreement(self, call_mode: str) -> str:
         """How the recordings of a call mode differ from eager calls; empty if they agree."""
-        if call_mode not in self._differences:
+        if call_mode not in self._disagreements:
             module, _, _ = self.inputs.call(call_mode)
             shared = self.inputs.names(call_mode)
-            self._differences[call_mode] = difference(
+            self._disagreements[call_mode] = disagreement(
                 module,
                 self.recorded(call_mode),
                 lambda tokens, more: open_examples(self.subject, shared, call_mode, tokens, more=more),
@@ -252,7 +252,7 @@ class OpenCalls:
                 None if self.length is None else [self.length],
                 self.inputs.replaced(call_mode),
             )
-        return self._differences[call_mode]
+        return self._disagreements[call_mode]
 
 
 def _is_about_rows(statement: Statement | Equivariance) -> bool:

@@ -34,7 +34,7 @@ MIN_BEYOND, MAX_BEYOND = 67, 320  # [tokens]
 MORE_LENGTHS = 4  # next to the compared ones, for a branch that no call takes
 
 
-def difference(
+def disagreement(
     module: nn.Module, pieces: Sequence[Piece], examples: Examples,
     is_possible: Callable[[OpenGraph], bool], lengths: Sequence[int] | None = None,
     replaced: Callable[[], AbstractContextManager[object]] = nullcontext,
