@@ -6,7 +6,7 @@ import pytest
 
 from orderproof.auditing import audit, prove
 from orderproof.auditing.api import report_on_law
-from orderproof.auditing.decide.verdict import ProofOptions
+from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.verdict import prove_law as prove_law_for_every_length
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, walk_graph

@@ -11,8 +11,9 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
+from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.sandbox import LAW_TIMEOUT
-from orderproof.auditing.decide.verdict import ProofOptions, prove_law
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import check_expectation, checked_expectations
 from orderproof.auditing.explain.findings import with_law
 from orderproof.auditing.port_audit import Against, audit_against

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orderproof._version import __version__
+from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.sandbox import LAW_TIMEOUT, MeasurementRun
-from orderproof.auditing.decide.verdict import ProofOptions, prove_law
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.explain.findings import finding_without_result, undecide_inapplicable, with_cause, with_law
+from orderproof.auditing.explain.findings import finding_of, undecide_inapplicable, with_cause, with_law
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
@@ -133,7 +134,7 @@ class _AuditRun:
         if reason:
             expected = stated or law.expected(self.context.subject.model_kind)
             scope = Scope(length=self.context.length)
-            found = finding_without_result(law, "undecided", reason, expected=expected, scope=scope)
+            found = finding_of(law, "undecided", reason, expected=expected, scope=scope)
             self.findings.append(with_law(found, stated=stated is not None))
 
     def compare_sentences(self) -> None:

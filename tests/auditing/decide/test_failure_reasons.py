@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orderproof.adapter import ModelOutput
 from orderproof.auditing.decide.measurement import measure_law
-from orderproof.auditing.decide.verdict import ProofOptions
+from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
 from orderproof.errors import INTERNAL_ERROR, UnsupportedCallError, failure_reason, first_line, is_internal
 from orderproof.laws import find_law

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from orderproof.auditing.api import audit_context
-from orderproof.auditing.decide.verdict import ProofOptions, prove_law
+from orderproof.auditing.decide.relation import ProofOptions
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.laws import find_model_law
 from orderproof.models import from_module
 from orderproof.records.audit import Finding

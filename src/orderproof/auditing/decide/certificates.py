@@ -59,7 +59,7 @@ def certificate_of_walk(context: AuditContext, walk: LawWalk, output: str) -> di
         inputs={node: axis for node, axis in starts.items() if node in needed or node.op == "placeholder"},
         subject=f"{subject} with {changed}" if changed else subject,
         weights=walk.weights, needed=needed,
-        assumptions=proof_scope(context, walk, walk.weights).assumptions,
+        assumptions=proof_scope(context, walk).assumptions,
     )  # fmt: skip
 
 

@@ -6,28 +6,22 @@ from orderproof.auditing.decide.contradiction import contradiction_reason
 from orderproof.auditing.decide.proof import build_proof, proof_scope
 from orderproof.auditing.explain.entries import source_of
 from orderproof.auditing.record.context import AuditContext, ProvedOutput
-from orderproof.auditing.record.law_walk import Weights, walk_graph
+from orderproof.auditing.record.law_walk import LawWalk, walk_graph
 from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.diagnosis.rule import RelationBreak
 from orderproof.diagnosis.uniform_constants import can_be_uniform, make_uniform
-from orderproof.laws import ProvedLaw, TokenDim
-from orderproof.recording.captured_graph import CapturedGraph, ancestors
+from orderproof.laws import TokenDim
+from orderproof.recording.captured_graph import ancestors
 from orderproof.records.audit import Completion, Deviation, Scope
 
 MAX_ROUNDS = 3  # of making constants uniform: a repaired constant can reveal another one
 
 
 def complete_entry_map(
-    context: AuditContext,
-    law: ProvedLaw,
-    captured: CapturedGraph,
-    output: str,
-    dims: tuple[TokenDim, ...],
-    breaks: list[RelationBreak],
-    weights: Weights,
+    context: AuditContext, done: LawWalk, output: str, dims: tuple[TokenDim, ...], breaks: list[RelationBreak]
 ) -> Completion:
     """Prove the graph with the constants at these breaks made uniform, and run it; keep its walk for a certificate."""
-    total = 0
+    law, captured, weights, total = done.law, done.captured, done.weights, 0
     scope = Scope(length=context.token_count, weights=weights)
     current = breaks
     for _ in range(MAX_ROUNDS):
@@ -44,8 +38,6 @@ def complete_entry_map(
         strict = walk_graph(context, law, captured, weights=weights)
         missing = law.missing_property(strict.walk.fact(captured.outputs[output]), dims, context.token_count)
         if missing is None:
-            consulted = strict.walk.used_names
-            covers: Weights = "these" if any(strict.constants.is_parameter(c) for c in consulted) else "all"
             deviation, reason = Deviation(), ""
             if context.runnable is context:
                 search = WitnessSearch(context, law, output, dims, captured)
@@ -56,7 +48,7 @@ def complete_entry_map(
                 context.walks.append(ProvedOutput(output, completed=True, walk=strict))
             return Completion(
                 verdict="proved" if agrees else "undecided", uniform_operand_count=total,
-                scope=proof_scope(context, strict, covers, states_uniform=False),
+                scope=proof_scope(context, strict, states_uniform=False),
                 proof=build_proof(strict, output), deviation=deviation,
                 reason=reason,
             )  # fmt: skip

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing.explain.findings import finding_without_result, is_met
+from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import first_difference_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
 from orderproof.auditing.search.lengths import merge_lengths, onset, run_at_lengths
@@ -79,7 +79,7 @@ def _without_result(
     law: MeasuredLaw, expected: Expectation, adapter: ModelAdapter, verdict: Verdict, reason: str
 ) -> Finding:
     scope = Scope(length=adapter.default_length, weights="these")
-    return finding_without_result(law, verdict, reason, expected=expected, scope=scope, output=adapter.output_name)
+    return finding_of(law, verdict, reason, expected=expected, scope=scope, output=adapter.output_name)
 
 
 def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expected: Expectation) -> Finding:
@@ -106,11 +106,11 @@ def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expect
         reason = _held_reason(len(completed), results)
     own = deciding.comparison.remedy
     remedy = Remedy(text=own) if own else law.remedy_for(adapter)
-    return Finding(
-        code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
+    return finding_of(
+        law, verdict, reason, expected=expected,
         scope=Scope(length=calls.default_length, weights="these", assumptions=_left_out_lengths(adapter, law)),
         output=adapter.output_name,
-        deviation=Deviation(float32=deciding.record.float32, float64=deciding.record.float64), reason=reason,
+        deviation=Deviation(float32=deciding.record.float32, float64=deciding.record.float64),
         witness=_witness(deciding, calls) if verdict == "refuted" else None,
         measurement=Measurement(tolerance=tolerance, control_difference=moved, comparisons=records),
         remedy=remedy.text if verdict == "refuted" else "", remedy_diff=remedy.diff if verdict == "refuted" else "",

@@ -7,7 +7,7 @@ from collections import Counter
 from orderproof.auditing.explain.entries import source_of, uniform_text
 from orderproof.auditing.record.assumptions import TWIN_ASSUMPTION, change_assumptions, first_names
 from orderproof.auditing.record.context import AuditContext
-from orderproof.auditing.record.law_walk import LawWalk, Weights, start_axes
+from orderproof.auditing.record.law_walk import LawWalk, start_axes
 from orderproof.diagnosis.certificate import graph_fingerprint, graph_records
 from orderproof.diagnosis.domain.constants import draws_random_numbers
 from orderproof.recording.captured_graph import ancestors, module_path
@@ -21,7 +21,7 @@ from orderproof.records.audit import (
 )
 
 
-def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, states_uniform: bool = True) -> Scope:
+def proof_scope(context: AuditContext, done: LawWalk, *, states_uniform: bool = True) -> Scope:
     """The scope of a proof, with everything that it assumes.
 
     ``states_uniform``: also the constants that were made uniform, where the record does not state them itself.
@@ -35,8 +35,7 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
         assumptions.append(SEPARATE_INPUTS_ASSUMPTION)
     if drawn := [n.name for n in start_axes(context, captured) if draws_random_numbers(n)]:
         assumptions.append(f"the same random numbers in both runs: {first_names(drawn)}")
-    if states_uniform and (text := uniform_text(captured, done.constants)):
-        assumptions.append(f"of another model: {text}")
+    assumptions += uniform_assumption(done) if states_uniform else ()
     assumptions += change_assumptions(captured.changed_state)
     if captured.outside:
         assumptions.append(f"with the same answers of {first_names(captured.outside)} at every call")
@@ -51,10 +50,16 @@ def proof_scope(context: AuditContext, done: LawWalk, weights: Weights, *, state
         assumptions.append(TWIN_ASSUMPTION)
     return Scope(
         length=context.token_count,
-        weights=weights,
+        weights=done.covered_weights,
         tensors_read=tuple(sorted(done.walk.used_names)),
         assumptions=tuple(assumptions),
     )
+
+
+def uniform_assumption(done: LawWalk | None) -> tuple[str, ...]:
+    """The assumption that constants were made uniform, if they were."""
+    text = "" if done is None else uniform_text(done.captured, done.constants)
+    return (f"of another model: {text}",) if text else ()
 
 
 def build_proof(done: LawWalk, output: str) -> Proof:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from orderproof import forked_process
 from orderproof.adapter import ModelAdapter
 from orderproof.auditing.decide.measurement import measure_law
-from orderproof.auditing.explain.findings import finding_without_result, undecide
+from orderproof.auditing.explain.findings import finding_of, undecide
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.models import Subject
@@ -81,7 +81,7 @@ class MeasurementRun:
         """The finding of a law that could not be measured."""
         expected = self.expect.get(job.law.name) or job.law.expected(job.kind)
         scope = Scope(length=self.length or self.subject.default_length, weights="these")
-        return finding_without_result(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
+        return finding_of(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
 
     def run_in_process(self, start: int) -> Iterator[Finding]:
         """The findings of the jobs from this index on, measured in this process."""

@@ -1,9 +1,10 @@
-"""Findings: whether an expectation is met, what the law adds, and the finding of a law without a result."""
+"""Findings: whether an expectation is met, what the law adds, and which have one cause."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from orderproof.laws import find_law
 from orderproof.laws.law import Law
@@ -17,20 +18,11 @@ def is_met(verdict: Verdict, expected: Expectation) -> bool:
     return verdict in (("proved", "held") if expected == "holds" else ("refuted",))
 
 
-def finding_without_result(
-    law: Law,
-    verdict: Verdict,
-    reason: str,
-    *,
-    expected: Expectation,
-    scope: Scope,
-    output: str = "",
-    call_mode: str = "",
-) -> Finding:
-    """The finding of a law that was not decided (`undecided`) or has no meaning for a model (`not_applicable`)."""
+def finding_of(law: Law, verdict: Verdict, reason: str, *, expected: Expectation, scope: Scope, **more: Any) -> Finding:
+    """The finding of a law, with further fields of a `Finding`."""
     return Finding(
         code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
-        scope=scope, output=output, call_mode=call_mode, reason=reason,
+        scope=scope, reason=reason, **more,
     )  # fmt: skip
 
 

@@ -27,6 +27,11 @@ class LawWalk:
     walk: Analysis
     weights: Weights
 
+    @property
+    def covered_weights(self) -> Weights:
+        """The weights for which a proof holds: these if it uses the values of a parameter."""
+        return "these" if any(map(self.constants.is_parameter, self.walk.used_names)) else "all"
+
 
 def walk_graph(
     call: RecordedCall, law: ProvedLaw, captured: CapturedGraph, *, weights: Weights = "all", repairing: bool = False
