@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from orderproof import audit, laws
 from orderproof.auditing.decide.certificates import certificate_for
-from orderproof.auditing.search.witness import check_node_facts
+from orderproof.auditing.search.node_facts import check_node_facts
 from orderproof.models import Sample, Subject
 from orderproof.recheck import recheck
 from tests.auditing.internals import AuditContext, examined, prove_law

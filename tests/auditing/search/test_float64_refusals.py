@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
-from orderproof.auditing.search import witness
+from orderproof.auditing.search import law_runs
 from orderproof.diagnosis.rounding_noise import rounding_noise
 from orderproof.diagnosis.tolerances import ROUNDING_FACTOR
 from orderproof.laws import find_proved_law
@@ -156,11 +156,11 @@ def test_second_run_is_not_perturbed_if_the_rounding_error_of_the_first_explains
         measured.append(rounding_noise(run, **options))
         return measured[-1]
 
-    monkeypatch.setattr(witness, "rounding_noise", counted)
+    monkeypatch.setattr(law_runs, "rounding_noise", counted)
     context = audit_context(as_subject(models.FloatInside(leak=True), inputs=INPUTS))
     law = find_proved_law("causal")
     output, dims = next(iter(context.output_dims.items()))
-    search = witness.WitnessSearch(context, law, output, dims, context.captured)
+    search = law_runs.LawRuns(context, law, output, dims, context.captured)
     change = next(iter(law.input_changes(7, context.batch_size)))
     assert search.pair(7, change, "model") is not None
     first = search.noise(7, None, "model", size=1.0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orderproof.auditing.decide.relations import combine_relations
+from orderproof.auditing.decide.verdict import combine_relations
 from orderproof.laws import find_proved_law
 from orderproof.records.audit import Finding, Scope
 from tests.auditing.internals import prove_law

@@ -7,7 +7,7 @@ from orderproof.auditing.decide.proof import build_proof, proof_scope
 from orderproof.auditing.explain.entries import source_of
 from orderproof.auditing.record.context import AuditContext, ProvedOutput
 from orderproof.auditing.record.law_walk import LawWalk, walk_graph
-from orderproof.auditing.search.witness import WitnessSearch
+from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.diagnosis.rule import RelationBreak
 from orderproof.diagnosis.uniform_constants import can_be_uniform, make_uniform
 from orderproof.laws import TokenDim
@@ -40,7 +40,7 @@ def complete_entry_map(
         if missing is None:
             deviation, reason = Deviation(), ""
             if context.runnable is context:
-                search = WitnessSearch(context, law, output, dims, captured)
+                search = LawRuns(context, law, output, dims, captured)
                 deviation, contradicts = search.deviation()
                 reason = contradiction_reason(search, deviation) if contradicts else ""
             agrees = not reason

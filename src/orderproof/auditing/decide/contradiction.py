@@ -10,7 +10,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.auditing.explain.entries import base_name, source_of
-from orderproof.auditing.search.witness import WitnessSearch
+from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.diagnosis.tolerances import FLOAT32_DIFFERENCE, ROUNDING_FACTOR
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import relative_difference
@@ -23,7 +23,7 @@ REPETITIONS = 4  # of two runs on equal inputs: chance may give the same outputs
 PROVER_ERROR = "an error in the prover; please report it"
 
 
-def contradiction_reason(search: WitnessSearch, deviation: Deviation) -> str:
+def contradiction_reason(search: LawRuns, deviation: Deviation) -> str:
     """The reason of a finding whose proof is contradicted by two runs that deviate so."""
     size = max(deviation.float32 or 0.0, deviation.float64 or 0.0)
     found = f"a proof was found, but two runs differ by {size:.2g}: "
@@ -39,7 +39,7 @@ def contradiction_reason(search: WitnessSearch, deviation: Deviation) -> str:
     return found + PROVER_ERROR
 
 
-def other_program_in_float64(search: WitnessSearch) -> str:
+def other_program_in_float64(search: LawRuns) -> str:
     """That the model computes other things in float64 than in its own dtype, and where; empty if it does not.
 
     Its outputs for equal inputs differ by more than rounding, or have other shapes.
@@ -60,7 +60,7 @@ def other_program_in_float64(search: WitnessSearch) -> str:
     return f"the model computes other things in float64 than in {_dtype_name(search)}{place}"
 
 
-def _dtype_name(search: WitnessSearch) -> str:
+def _dtype_name(search: LawRuns) -> str:
     """The dtype of the model: ``float32``."""
     module = search.runs.subject.module
     tensors = (x for x in (*module.parameters(), *module.buffers()) if x.is_floating_point())
@@ -68,7 +68,7 @@ def _dtype_name(search: WitnessSearch) -> str:
     return str(torch.get_default_dtype() if first is None else first.dtype).removeprefix("torch.")
 
 
-def _first_other_line(search: WitnessSearch) -> str:
+def _first_other_line(search: LawRuns) -> str:
     """The line of the first operator that the model runs in one of both dtypes only; empty if none is found."""
     own, context = search.runs.captured, search.context
     inputs = context.subject.sample(context.length, context.seed).inputs

@@ -23,6 +23,7 @@ from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_vio
 from orderproof.auditing.record.context import AuditContext, ProvedOutput
 from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.record.output_axes import token_layouts
+from orderproof.auditing.search.node_facts import first_violating_node
 from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.recording.captured_graph import CapturedGraph, ancestors, module_path
@@ -194,7 +195,7 @@ class Relation:
             reason = self._reason_without_witness(reason, search, repeatable=repeatable)
             return Decision("undecided", reason, self._scope_without_proof(), places=places, completion=completion)
         witness, assumptions = search.witness(evidence), search.evidence_assumptions(evidence)
-        if where := search.first_violating_node(self.repaired, places.needed) or places.first_node:
+        if where := first_violating_node(search, self.repaired, places.needed) or places.first_node:
             witness = witness.model_copy(update={"first_violating_module": module_path(where)})
         if search.context is not self.context:
             twin = search.context.subject.load_summary

@@ -6,9 +6,11 @@ compared with eager calls at several lengths before anything is claimed of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from orderproof.auditing.explain.entries import named_place
+from torch.fx import Node
+
+from orderproof.auditing.explain.entries import named_place, operator_name, source_of
 from orderproof.auditing.record.assumptions import TWIN_ASSUMPTION
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.length_ranges import Coverage, covered_lengths, have_lengths_in_common
@@ -191,3 +193,38 @@ def join_theorem(name: str, found: Proofs, statement: Statement | Equivariance, 
         conditions=tuple(map(str, covered.conditions)),
         assumptions=(OPEN_CALL_ASSUMPTION, *dict.fromkeys(assumptions)),
     )  # fmt: skip
+
+
+def with_open_entry_map(context: AuditContext, law: ProvedLaw, finding: Finding) -> Finding:
+    """The finding with the theorem that its entry map is complete, if it is complete at the recorded length."""
+    done = finding.completion
+    if done is None or done.verdict != "proved" or finding.call_mode:
+        return finding
+    calls = context.open_calls
+    theorem = theorem_of_the_program(context, calls, DEFAULT_SETTING, lambda: _completeness(calls, law, finding))
+    return finding.model_copy(update={"completion": done.model_copy(update={"theorem": theorem})})
+
+
+def _completeness(calls: OpenCalls, law: ProvedLaw, finding: Finding) -> Theorem:
+    statement = calls.statement(law, DEFAULT_SETTING)
+    if not isinstance(statement, Equivariance):
+        raise NoTheorem("the law is not that tokens are permuted")
+    maps = calls.entry_maps(DEFAULT_SETTING)
+    proofs = [(piece, {name: one.proof for name, one in found.items()}) for piece, found in maps]
+    if finding.output not in proofs[0][1]:
+        raise NoTheorem("it has no output of this name")
+    theorem = join_theorem(finding.output, proofs, statement, calls.solver)
+    if not theorem.proved:
+        return theorem
+    covered = proved_lengths(finding.output, proofs, calls.solver).pieces
+    entries = [
+        n for piece, found in maps if any(piece is one for one in covered) for n in found[finding.output].entries
+    ]
+    more = _places(entries) - {entry.source or entry.operator for entry in finding.entries}
+    if more:
+        return without_theorem(f"at another length order enters at {', '.join(sorted(more))} too")
+    return theorem
+
+
+def _places(nodes: Iterable[Node]) -> set[str]:
+    return {source_of(node)[0] or operator_name(node) for node in nodes}

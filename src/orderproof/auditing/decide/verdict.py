@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from orderproof.auditing.decide.open_entry_map import with_open_entry_map
 from orderproof.auditing.decide.relation import AS_GIVEN, ProofOptions, Relation
-from orderproof.auditing.decide.relations import combine_relations
 from orderproof.auditing.decide.theorem_certificates import with_rechecked_theorems
-from orderproof.auditing.decide.theorems import with_theorem
+from orderproof.auditing.decide.theorems import with_open_entry_map, with_theorem
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import expected_as_in_plain_call
 from orderproof.auditing.explain.notes import note_rows_that_stay, note_unchecked_mask
@@ -18,7 +16,7 @@ from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.search.other_calls import compare_other_calls
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.records.audit import Expectation, Finding, Scope
+from orderproof.records.audit import Deviation, Expectation, Finding, Scope
 
 
 def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_GIVEN) -> tuple[Finding, ...]:
@@ -77,3 +75,31 @@ def _is_without_theorem(findings: Sequence[Finding]) -> bool:
 
 def _not_applicable(context: AuditContext, law: ProvedLaw, expected: Expectation, reason: str) -> Finding:
     return finding_of(law, "not_applicable", reason, expected=expected, scope=Scope(length=context.token_count))
+
+
+def combine_relations(findings: Sequence[Finding]) -> Finding:
+    """The finding of a law of several relations: proved if each relation is, else the worst of their findings."""
+    worst = min(findings, key=lambda f: ("refuted", "undecided", "not_applicable", "proved").index(f.verdict))
+    if len(findings) == 1 or worst.verdict != "proved":
+        return worst
+    reason = worst.reason or f"{len(findings)} relations, each proved separately"
+    deviation = Deviation(
+        float32=_largest(f.deviation.float32 for f in findings), float64=_largest(f.deviation.float64 for f in findings)
+    )
+    return worst.model_copy(update={"reason": reason, "deviation": deviation, "scope": _combined_scope(findings)})
+
+
+def _largest(sizes: Iterable[float | None]) -> float | None:
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _combined_scope(findings: Sequence[Finding]) -> Scope:
+    """The common scope of several proofs, with the assumptions of all of them."""
+    scopes = [f.scope for f in findings]
+    return scopes[0].model_copy(
+        update={
+            "weights": "these" if any(s.weights == "these" for s in scopes) else "all",
+            "tensors_read": tuple(sorted({name for s in scopes for name in s.tensors_read})),
+            "assumptions": tuple(dict.fromkeys(text for s in scopes for text in s.assumptions)),
+        }
+    )

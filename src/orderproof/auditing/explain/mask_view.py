@@ -77,8 +77,10 @@ def leaking_mask(leak: RelationBreak, constants: Constants, law: ProvedLaw, cont
     return None if view.is_shared or is_reshape(leak.node) else view
 
 
-def mask_picture(view: MaskView, law: ProvedLaw, rows: int) -> Picture | None:
+def mask_picture(view: MaskView | None, law: ProvedLaw, rows: int) -> Picture | None:
     """The mask as rows of text, with the pairs that the law forbids marked; None if none of them is visible."""
+    if view is None:
+        return None
     tokens = len(view.visible)
     forbidden = law.forbidden_pairs(tokens, rows)
     if forbidden is None or not (wrong := forbidden & view.visible).any() or tokens > MAX_PICTURE_SIDE:

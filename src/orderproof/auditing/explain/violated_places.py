@@ -48,8 +48,11 @@ def find_violated_places(
     else:
         breaks = find_leaks(strict, needed, context)
         places = ViolatedPlaces(needed, breaks)
-        places.entries = group_entries(breaks, strict.constants, partial(_mask_picture, strict, context))
-        places.masks = [leaking_mask(b, strict.constants, law, context) for b in breaks]
+        masks = {b: leaking_mask(b, strict.constants, law, context) for b in breaks}
+        places.masks = list(masks.values())
+        places.entries = group_entries(
+            breaks, strict.constants, lambda b: mask_picture(masks[b], law, context.batch_size)
+        )
         if breaks:
             places.line, diff = change_of_line(law, breaks[0].node, places.masks[0])
             remedy = remedy_of_leak(law, breaks[0].node, passed_mask=places.masks[0] is not None)
@@ -57,11 +60,6 @@ def find_violated_places(
     if breaks and strict.walk.internal_error(needed) is None:
         places.reason = _reason(breaks[0])
     return places
-
-
-def _mask_picture(done: LawWalk, context: AuditContext, leak: RelationBreak) -> Picture | None:
-    mask = leaking_mask(leak, done.constants, done.law, context)
-    return None if mask is None else mask_picture(mask, done.law, context.batch_size)
 
 
 def _table_picture(done: LawWalk, context: AuditContext, entry: RelationBreak) -> Picture | None:

@@ -60,6 +60,7 @@ class OpenCalls:
     _roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _same_calls: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
     _nodes: int = 0  # of all recordings
+    _proofs: dict[tuple[str, str], Proofs] = field(default_factory=dict)  # by law and call mode
     _disagreements: dict[str, str] = field(default_factory=dict)
     _recorded_again: set[str] = field(default_factory=set)
 
@@ -88,11 +89,15 @@ class OpenCalls:
 
     def proofs(self, law: ProvedLaw, call_mode: str) -> Proofs:
         """The proofs on the recordings of a call mode, which come for each range of lengths. Raises `NoTheorem`."""
-        statement, pieces = self.statement(law, call_mode), self.recorded(call_mode)
-        roles = self._roles[call_mode]
-        if isinstance(statement, Equivariance):
-            return [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
-        return [(piece, prove_statement(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+        key = (law.name, call_mode)
+        if key not in self._proofs:
+            statement, roles, pieces = self.statement(law, call_mode), self.roles(call_mode), self.recorded(call_mode)
+            if isinstance(statement, Equivariance):
+                found = [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
+            else:
+                found = [(piece, prove_statement(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+            self._proofs[key] = found
+        return self._proofs[key]
 
     def entry_maps(self, call_mode: str) -> list[tuple[Piece, dict[str, EntryMap]]]:
         """Where order enters the recordings of a call mode. Raises `NoTheorem`."""
@@ -236,6 +241,7 @@ class OpenCalls:
         """Forget the recordings of a call mode, so that they are made again."""
         mode = self._recorded_mode(call_mode)
         self._pieces.pop(mode, None)
+        self._proofs.clear()
         for one in [one for one in self._disagreements if self._recorded_mode(one) == mode]:
             del self._disagreements[one]
 
