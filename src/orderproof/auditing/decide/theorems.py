@@ -209,8 +209,7 @@ def _completeness(calls: OpenCalls, law: ProvedLaw, finding: Finding) -> Theorem
     statement = calls.statement(law, DEFAULT_SETTING)
     if not isinstance(statement, Equivariance):
         raise NoTheorem("the law is not that tokens are permuted")
-    maps = calls.entry_maps(DEFAULT_SETTING)
-    proofs = [(piece, {name: one.proof for name, one in found.items()}) for piece, found in maps]
+    maps, proofs = calls.entry_maps(DEFAULT_SETTING), calls.map_proofs(DEFAULT_SETTING)
     if finding.output not in proofs[0][1]:
         raise NoTheorem("it has no output of this name")
     theorem = join_theorem(finding.output, proofs, statement, calls.solver)

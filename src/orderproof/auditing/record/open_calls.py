@@ -38,6 +38,7 @@ MAX_NODES = 10_000  # of recordings, after which no recording is made that only 
 
 
 Proofs = list[tuple[Piece, dict[str, OutputProof]]]
+EntryMaps = list[tuple[Piece, dict[str, EntryMap]]]
 
 
 @dataclass
@@ -61,6 +62,7 @@ class OpenCalls:
     _same_calls: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
     _nodes: int = 0  # of all recordings
     _proofs: dict[tuple[str, str], Proofs] = field(default_factory=dict)  # by law and call mode
+    _maps: dict[str, EntryMaps] = field(default_factory=dict)
     _disagreements: dict[str, str] = field(default_factory=dict)
     _recorded_again: set[str] = field(default_factory=set)
 
@@ -99,10 +101,12 @@ class OpenCalls:
             self._proofs[key] = found
         return self._proofs[key]
 
-    def entry_maps(self, call_mode: str) -> list[tuple[Piece, dict[str, EntryMap]]]:
+    def entry_maps(self, call_mode: str) -> EntryMaps:
         """Where order enters the recordings of a call mode. Raises `NoTheorem`."""
-        roles = self.roles(call_mode)
-        return [(piece, map_entries(piece.graphs, roles, self.solver)) for piece in self.recorded(call_mode)]
+        if call_mode not in self._maps:
+            roles, pieces = self.roles(call_mode), self.recorded(call_mode)
+            self._maps[call_mode] = [(piece, map_entries(piece.graphs, roles, self.solver)) for piece in pieces]
+        return self._maps[call_mode]
 
     def map_proofs(self, call_mode: str) -> Proofs:
         """The proofs that order enters a call mode at constants only. Raises `NoTheorem`."""
@@ -242,6 +246,7 @@ class OpenCalls:
         mode = self._recorded_mode(call_mode)
         self._pieces.pop(mode, None)
         self._proofs.clear()
+        self._maps.clear()
         for one in [one for one in self._disagreements if self._recorded_mode(one) == mode]:
             del self._disagreements[one]
 
