@@ -143,6 +143,12 @@ def test_chance_that_repeats_once_is_still_found(monkeypatch: pytest.MonkeyPatch
     assert finding.reason == f"a proof was found, but two runs differ by 0.5: {contradiction.NOT_REPEATABLE}"
 
 
+def test_a_violation_in_both_dtypes_is_not_excused_by_a_branch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WitnessSearch, "deviation", lambda _: (Deviation(float32=0.5, float64=0.5), True))
+    finding = prove(of_dtype(torch.float32), "causal", inputs=INPUTS)
+    assert finding.reason.endswith(contradiction.PROVER_ERROR)
+
+
 def test_what_is_left_is_an_error_of_the_prover(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WitnessSearch, "deviation", lambda _: (Deviation(float32=0.0, float64=0.5), True))
     finding = prove(Attention(lambda _: True), "causal", inputs=INPUTS)

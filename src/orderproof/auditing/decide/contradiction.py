@@ -6,6 +6,8 @@ calls left, and those in float64 are of a copy of the model, which takes other b
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.fx import Node
 
@@ -34,7 +36,8 @@ def contradiction_reason(search: LawRuns, deviation: Deviation) -> str:
         restored.forget_runs()
         if not restored.repeats(search.context.token_count):
             return found + NOT_REPEATABLE
-    if program := other_program_in_float64(restored):
+    of_float64_only = (deviation.float32 or 0.0) <= _rounding(restored)
+    if of_float64_only and (program := other_program_in_float64(restored)):
         return f"{program}: a proof was found for {_dtype_name(restored)}, but two runs in float64 differ by {size:.2g}"
     return found + PROVER_ERROR
 
@@ -49,15 +52,21 @@ def other_program_in_float64(search: LawRuns) -> str:
         return ""
     try:
         own, wide = (runs.known_outputs(inputs, executor)[search.output] for executor in ("model", "float64 copy"))
+        size = relative_difference(own, wide) if own.shape == wide.shape else math.inf
+        rounding = _rounding(search)
     except Exception:  # noqa: BLE001 - third-party code: it may not run in float64
         return ""
-    if own.shape == wide.shape:
-        size = relative_difference(own, wide)
-        if size <= FLOAT32_DIFFERENCE or size <= ROUNDING_FACTOR * search.rounding_noise(inputs, "model"):
-            return ""
+    if size <= rounding:
+        return ""
     line = _first_other_line(search)
     place = f" ({line})" if line else ""
     return f"the model computes other things in float64 than in {_dtype_name(search)}{place}"
+
+
+def _rounding(search: LawRuns) -> float:
+    """The greatest difference of outputs in the model's own dtype that may be rounding."""
+    inputs = search.tokens(search.context.token_count)[0].inputs
+    return max(FLOAT32_DIFFERENCE, ROUNDING_FACTOR * search.rounding_noise(inputs, "model"))
 
 
 def _dtype_name(search: LawRuns) -> str:

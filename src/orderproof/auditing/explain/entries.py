@@ -58,32 +58,28 @@ def group_entries(
     breaks: Iterable[RelationBreak], constants: Constants, picture: Callable[[RelationBreak], Picture | None]
 ) -> tuple[Entry, ...]:
     """One entry for each distinct (kind, operator, origin, module pattern, line), with a picture of its first break."""
-    groups: dict[tuple[str, ...], list[tuple[str, RelationBreak, str]]] = {}
+    groups: dict[Entry, list[RelationBreak]] = {}
     for b in breaks:
-        kind = "constant" if b.constant else "operator"
-        source, text = source_of(b.node)
-        path = module_path(b.node)
-        known = b.operand is not None and b.operand in constants
-        origin = origin_of(b.operand, constants) if known and b.operand is not None else ""
-        line, module = constant_origin(b.operand) if known and b.operand is not None else ("", "")
-        key = (kind, operator_name(b.node), origin, _NUMBER.sub("*", path), source, line, module)
-        groups.setdefault(key, []).append((path, b, text))
-    return tuple(
-        Entry(
-            kind="constant" if key[0] == "constant" else "operator",
-            operator=key[1],
-            node_count=len(rows),
-            module=rows[0][0] if len({p for p, _, _ in rows}) == 1 else key[3],
-            source=key[4],
-            source_line=rows[0][2],
-            origin=key[2],
-            origin_source=key[5],
-            origin_module=key[6],
-            picture=picture(rows[0][1]),
-            reason=rows[0][1].reason,
-        )
-        for key, rows in groups.items()
-    )
+        constant = b.operand if b.operand is not None and b.operand in constants else None
+        line, module = ("", "") if constant is None else constant_origin(constant)
+        entry = Entry(
+            kind="constant" if b.constant else "operator", operator=operator_name(b.node),
+            module=_NUMBER.sub("*", module_path(b.node)), source=source_of(b.node)[0],
+            origin="" if constant is None else origin_of(constant, constants),
+            origin_source=line, origin_module=module,
+        )  # fmt: skip
+        groups.setdefault(entry, []).append(b)
+    return tuple(_entry_of_group(entry, found, picture(found[0])) for entry, found in groups.items())
+
+
+def _entry_of_group(entry: Entry, found: Sequence[RelationBreak], picture: Picture | None) -> Entry:
+    first, paths = found[0], {module_path(b.node) for b in found}
+    return entry.model_copy(
+        update={
+            "node_count": len(found), "module": paths.pop() if len(paths) == 1 else entry.module,
+            "source_line": source_of(first.node)[1], "picture": picture, "reason": first.reason,
+        }
+    )  # fmt: skip
 
 
 def origin_of(node: Node, constants: Constants) -> str:
