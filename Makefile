@@ -28,7 +28,7 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(RUN) pip install --no-warn-script-locat
 
 # A stamp is named after what it vouches for: the requirements, the pins, what is compiled, and where the tree stands.
 KERNELS := src/orderproof/encodings/kernels
-KEY := $(shell { cat pyproject.toml constraints.txt hatch_build.py $(KERNELS)/*.[ch] 2>/dev/null; echo "$(CURDIR)"; } | cksum | tr -c '0-9\n' '-')
+KEY := $(shell { cat pyproject.toml recheck/pyproject.toml constraints.txt hatch_build.py $(KERNELS)/*.[ch] 2>/dev/null; echo "$(CURDIR)"; } | cksum | tr -c '0-9\n' '-')
 DEV := $(VENV)/.installed-dev-$(KEY)
 DEMO := $(VENV)/.installed-demo-$(KEY)
 ENOUGH_FOR_DEMO := $(firstword $(wildcard $(DEV)) $(DEMO))
@@ -98,6 +98,7 @@ $(VENV)/.installed-%-$(KEY):
 	@$(PIP) $(TORCH)
 	@echo "step 3 of 3: installing orderproof[$*] and what it needs, with the versions of constraints.txt"
 	@$(PIP) -q hatchling editables
+	@$(PIP) -q --no-build-isolation -e ./recheck
 	@$(PIP) --no-build-isolation -e '.[$*]'
 	@rm -f $(VENV)/.installed-$*-* $(VENV)/.installing
 	@touch $@

@@ -1,7 +1,7 @@
 """Processor seconds of the commands that need no model: help, lists and refusals, each in a fresh process.
 
     python benchmarks/commands.py                                         a minute
-    python benchmarks/commands.py --markdown docs/command_benchmarks.md   and write the page
+    python benchmarks/commands.py --markdown docs/evidence/benchmarks/commands.md   and write the page
 
 User and system time of the process, the smallest of three runs, with one thread. The limit of each is one second, less
 than the import of torch takes.
@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+COMMAND = "python benchmarks/commands.py --markdown docs/evidence/benchmarks/commands.md"
 LIMIT = 1.0  # [s] of processor time
 REPEATS = 3
 COMMANDS = (
@@ -95,7 +96,7 @@ def page(about: str, rows: Sequence[tuple[str, str, str]]) -> str:
     return "\n".join(
         [
             "# Benchmarks of the commands\n",
-            "Written by `python benchmarks/commands.py --markdown docs/command_benchmarks.md`; not edited by hand.\n",
+            f"Written by `{COMMAND}`; not edited by hand.\n",
             f"{about}\n",
             (
                 "Processor seconds of the commands that need no model, each in a fresh process: the smallest of "

@@ -2,7 +2,7 @@
 
     python benchmarks/encodings.py                                  every table, a few minutes
     python benchmarks/encodings.py --only rotate                    one of them; --help lists them
-    python benchmarks/encodings.py --markdown docs/benchmarks.md    also write the page
+    python benchmarks/encodings.py --markdown docs/evidence/benchmarks/encodings.md    also write the page
 
 Single-threaded. All candidates of a row run in turn in one process, in several rounds; the tables show the median of
 the ratios of processor time within a round. Below each table, the page says where a limit is missed. The extra `bench`
@@ -38,8 +38,8 @@ SHAPES = {"A": (8, 12, 512, 64), "B": (1, 32, 2048, 128), "C": (1, 32, 8192, 128
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 HEAD = """# Benchmarks of the encodings
 
-Written by `python benchmarks/encodings.py --markdown docs/benchmarks.md`; do not edit. (The speed of the
-prover has [its own page](prover_benchmarks.md).)
+Written by `python benchmarks/encodings.py --markdown docs/evidence/benchmarks/encodings.md`; do not edit. (The speed of
+the prover has [its own page](prover.md).)
 """
 
 
@@ -337,8 +337,8 @@ def main(arguments: list[str] | None = None) -> int:
                 page += [f"## {title}", "", markdown_table(lines), "", verdict(missed), ""]
                 print(f"{title}\n\n{markdown_table(lines)}\n\n{verdict(missed)}\n", flush=True)
                 if name == "rotate" and chosen.markdown:
-                    plot(lines, chosen.markdown.parent / "images" / "turning.svg")
-                    page += ["![Multiples of copy_, by shape and library](images/turning.svg)", ""]
+                    plot(lines, chosen.markdown.with_name("turning.svg"))
+                    page += ["![Multiples of copy_, by shape and library](turning.svg)", ""]
     if chosen.markdown:
         chosen.markdown.write_text("\n".join(page), encoding="utf-8")
     return 0

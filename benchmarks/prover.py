@@ -2,7 +2,7 @@
 
     python benchmarks/prover.py                                   every model, default sizes, without weights
     python benchmarks/prover.py --large                           and 405 billion parameters, and 512 tokens
-    python benchmarks/prover.py --markdown docs/prover_benchmarks.md     and write the tables there
+    python benchmarks/prover.py --markdown docs/evidence/benchmarks/prover.md     and write the tables there
     python benchmarks/prover.py --model llama                     only models whose name contains this word
 
 record      the recorder, as `orderproof prove` uses it
@@ -35,7 +35,6 @@ import torch
 from torch import nn
 
 from orderproof.auditing.record.open_calls import OpenCalls
-from orderproof.diagnosis import certificate
 from orderproof.diagnosis.analysis import Analysis, analyze
 from orderproof.diagnosis.domain.constants import Constants
 from orderproof.laws import ProvedLaw, proved_laws
@@ -43,6 +42,7 @@ from orderproof.models import Subject, bundled, from_module, load
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.export.capture import capture, export
 
+COMMAND = "python benchmarks/prover.py --large --markdown docs/evidence/benchmarks/prover.md"
 MAX_RATIO = 0.1
 MAX_RECORD_RATIO = 0.25
 REPEATS = 3
@@ -94,8 +94,6 @@ class Large:
     build: float
     capture: float
     interpret: float
-    certificate: float
-    characters: int
     fixed_peak: float  # [GB] of the process until here
     record_open: float  # with an open number of tokens
     theorem: float
@@ -178,19 +176,18 @@ def measure(key: tuple[str, str], build: Callable[[], Subject], *, repeats: int 
 
 
 def large(spec: str, law_name: str, length: int | None) -> Large:
-    """Build, capture, interpret and certify one large model; the process should do nothing else."""
+    """Build, capture and interpret one large model, and prove a law of it; the process should do nothing else."""
     law = next(law for law in proved_laws() if law.name == law_name)
     build, subject = timed(lambda: load(spec))
     length = length or subject.default_length
     capturing, captured = timed(lambda: capture_graph(subject, length))
-    walking, done = timed(lambda: analyse(subject, captured, law))
-    certifying, text = timed(lambda: _certificate(subject, captured, done, law))
+    walking, _ = timed(lambda: analyse(subject, captured, law))
     fixed_peak = peak_memory()
     recording_open, proving = prove_every_length(subject, law)
     return Large(
         model=spec, law=law.name, parameters=subject.parameter_count, length=length, nodes=len(captured.graph.nodes),
-        build=build, capture=capturing, interpret=walking, certificate=certifying, characters=len(text),
-        fixed_peak=fixed_peak, record_open=recording_open, theorem=proving, peak=peak_memory(),
+        build=build, capture=capturing, interpret=walking, fixed_peak=fixed_peak,
+        record_open=recording_open, theorem=proving, peak=peak_memory(),
     )  # fmt: skip
 
 
@@ -212,23 +209,6 @@ def peak_memory() -> float:
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e9
-
-
-def _certificate(subject: Subject, captured: CapturedGraph, done: Analysis, law: ProvedLaw) -> str:
-    output, node = next(iter(captured.outputs.items()))
-    needed, queue = {node}, [node]
-    while queue:
-        for n in queue.pop().all_input_nodes:
-            if n not in needed:
-                needed.add(n)
-                queue.append(n)
-    axes = dict(zip(captured.inputs, subject.token_axes, strict=True))
-    tokens = next(int(n.meta["val"].shape[axis]) for n, axis in axes.items() if axis is not None)
-    made = certificate.build_certificate(
-        captured, done, law=law.name, code=law.code, family=law.family, relation=law.relation(tokens), output=output,
-        dims=[(1, 0)], inputs=axes, subject=subject.name, weights="all", needed=needed,
-    )  # fmt: skip
-    return json.dumps(made, separators=(",", ":"))
 
 
 def large_in_own_process(spec: str, law: str, length: int | None) -> Large:
@@ -259,7 +239,7 @@ LARGE_TEXT = (
     "proof at one length, those from there on of the theorem for every length."
 )
 LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "record [s]", "interpret [s]",
-                "certificate [s]", "certificate [MB]", "peak memory [GB]", "record open [s]", "theorem [s]",
+                "peak memory [GB]", "record open [s]", "theorem [s]",
                 "peak memory with theorem [GB]")  # fmt: skip
 
 
@@ -274,7 +254,7 @@ def cells(row: Row) -> tuple[str, ...]:
 def large_cells(row: Large) -> tuple[str, ...]:
     return (
         row.law, f"{row.parameters:,}", str(row.length), f"{row.nodes:,}", f"{row.build:.1f}", f"{row.capture:.1f}",
-        f"{row.interpret:.2f}", f"{row.certificate:.1f}", f"{row.characters / 1e6:.1f}", f"{row.fixed_peak:.2f}",
+        f"{row.interpret:.2f}", f"{row.fixed_peak:.2f}",
         f"{row.record_open:.1f}", f"{row.theorem:.1f}", f"{row.peak:.2f}",
     )  # fmt: skip
 
@@ -326,7 +306,7 @@ def _against(name: str, value: float, row: Row, limit: float) -> str:
 def page(about: list[str], rows: list[Row], larges: list[Large]) -> str:
     parts = [
         "# Benchmarks of the prover",
-        "Written by `python benchmarks/prover.py --large --markdown docs/prover_benchmarks.md`; not edited by hand.",
+        f"Written by `{COMMAND}`; not edited by hand.",
         "\n".join(f"- {line}" for line in about),
         "## Models of default size",
         (

@@ -1,7 +1,7 @@
 """How the prover's cost grows with depth and with length, and the exponents that fit.
 
     python benchmarks/prover_scaling.py                              depth 2..128 at 7 tokens, length 8..512 at 2 layers
-    python benchmarks/prover_scaling.py --markdown docs/scaling.md   and write the tables there
+    python benchmarks/prover_scaling.py --markdown docs/evidence/benchmarks/scaling.md   and write the tables there
 
 A Llama of small width without weights, law `causal`, with SDPA (its mask is a flag) and eager attention (its mask is a
 tensor). An exponent is the slope of a line through log(seconds) against log(size), from the third size on, where what
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import json
 import platform
 import sys
 from dataclasses import dataclass
@@ -29,11 +28,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from prover import analyse, capture_graph, export_graph, peak_memory, prove_every_length, timed
 
-from orderproof.diagnosis import certificate
 from orderproof.laws import find_proved_law
 from orderproof.models import load
-from orderproof.recheck import recheck
-from orderproof.recording.captured_graph import ancestors
 
 SPEC = (
     "arch:llama?num_hidden_layers={layers}&hidden_size=64&num_attention_heads=4&num_key_value_heads=4"
@@ -44,7 +40,7 @@ MAX_THEOREM_RATIOS = {2: 0.5, 32: 0.1}  # theorem / export, by layers
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
 UNCOUNTED = 2  # sizes at which what costs the same at every size rules
 LEAST_ROWS = UNCOUNTED + 2
-COLUMNS = ("layers", "tokens", "nodes", "repeated", "capture", "interpret", "certificate", "recheck", "megabytes")
+COLUMNS = ("layers", "tokens", "nodes", "repeated", "capture", "interpret")
 
 
 @dataclass(frozen=True)
@@ -55,29 +51,16 @@ class Row:
     tokens: int
     nodes: int
     repeated: int  # steps that repeat an earlier one
-    capture: float  # [s], and the next three
+    capture: float  # [s], and the next
     interpret: float
-    certificate: float
-    recheck: float
-    megabytes: float  # of the certificate
 
 
 def measure(layers: int, tokens: int, attention: str) -> Row:
-    """Capture, interpret, certify and recheck one model."""
+    """Capture and interpret one model."""
     subject = load(SPEC.format(layers=layers), attention=attention)
     law = find_proved_law("causal")
     capture, captured = timed(lambda: capture_graph(subject, tokens))
     interpret, done = timed(lambda: analyse(subject, captured, law))
-    output, node = next(iter(captured.outputs.items()))
-    certify, made = timed(
-        lambda: certificate.build_certificate(
-            captured, done, law=law.name, code=law.code, family=law.family, relation=law.relation(tokens),
-            output=output, dims=[(1, 0)], inputs={captured.inputs[0]: 1}, subject=subject.name, weights="all",
-            needed=ancestors(node),
-        )
-    )  # fmt: skip
-    checking, _ = timed(lambda: recheck(made))
-    size = len(json.dumps(made, separators=(",", ":"))) / 1e6
     return Row(
         layers,
         tokens,
@@ -85,9 +68,6 @@ def measure(layers: int, tokens: int, attention: str) -> Row:
         len(done.first_occurrence),
         capture,
         interpret,
-        certify,
-        checking,
-        size,
     )
 
 
@@ -143,9 +123,7 @@ def table(title: str, rows: list[Row], size: str) -> str:
     for row in rows:
         cells = [getattr(row, name) for name in COLUMNS]
         lines.append("| " + " | ".join(f"{c:,}" if isinstance(c, int) else f"{c:.3f}" for c in cells) + " |")
-    fitted = ", ".join(
-        f"{name} {exponent(rows, size, name):.2f}" for name in ("capture", "interpret", "certificate", "recheck")
-    )
+    fitted = ", ".join(f"{name} {exponent(rows, size, name):.2f}" for name in ("capture", "interpret"))
     return "\n".join([*lines, "", f"Exponents in {size}: {fitted}.", ""])
 
 
@@ -179,9 +157,10 @@ def main() -> None:
     ]
     print("\n".join(facts))
     if options.markdown:
-        head = "# How the cost grows\n\nWritten by `python benchmarks/prover_scaling.py --markdown docs/scaling.md`; "
+        head = "# How the cost grows\n\n"
+        head += "Written by `python benchmarks/prover_scaling.py --markdown docs/evidence/benchmarks/scaling.md`; "
         head += "not edited by hand.\n\n"
-        note = "Processor seconds in the columns from capture to recheck; megabytes is the size of the certificate.\n\n"
+        note = "Processor seconds in the columns capture and interpret.\n\n"
         options.markdown.write_text(head + note + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
 
 

@@ -1,7 +1,7 @@
 """The speed of rotary encoding on a GPU, compared with memory bandwidth and torch.compile.
 
     python benchmarks/rotary_on_gpu.py                                      print the tables
-    python benchmarks/rotary_on_gpu.py --markdown docs/gpu_benchmarks.md    and write them there
+    python benchmarks/rotary_on_gpu.py --markdown docs/evidence/benchmarks/gpu.md    and write them there
 
 The limit is a device-to-device copy of queries and keys: rotation reads and writes the same bytes. The target is 85 %
 of its speed with precomputed angles, which all layers of a model share; a whole call also computes them. Each time on
@@ -125,7 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     head = [
         "# Rotary encoding on a GPU", "",
-        "Written by `python benchmarks/rotary_on_gpu.py --markdown docs/gpu_benchmarks.md`; do not edit.", "",
+        "Written by `python benchmarks/rotary_on_gpu.py --markdown docs/evidence/benchmarks/gpu.md`; do not edit.", "",
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}; medians of {ROUNDS} rounds. With *angles ready*,",
         "cosines and sines were computed before, as for all layers but the first. A *whole call* computes them.",
         "*Compiled* is the same function under torch.compile.", "",

@@ -1,7 +1,7 @@
 """The training speed of the lab, compared with the same model in torch's own layers and in the style of nanoGPT.
 
     python benchmarks/training.py                                        a minute or two
-    python benchmarks/training.py --markdown docs/training_benchmarks.md writes the page
+    python benchmarks/training.py --markdown docs/evidence/benchmarks/training.md writes the page
 
 All models train with one thread and one process, on the same batches and with the same fused AdamW, clipping and
 learning rates: a step is `orderproof.lab.trainer.training_step` with another model. Ratios are medians over rounds of
@@ -39,7 +39,7 @@ SIZES: dict[str, dict[str, Any]] = {
 ENCODINGS = ("none", "learned", "sinusoidal", "rotary", "alibi", "t5")
 HEAD = """# Benchmarks of training
 
-Written by `python benchmarks/training.py --markdown docs/training_benchmarks.md`; not edited by hand.
+Written by `python benchmarks/training.py --markdown docs/evidence/benchmarks/training.md`; not edited by hand.
 """
 
 

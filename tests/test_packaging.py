@@ -17,6 +17,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import orderproof
+import orderproof_recheck
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NEEDED_TO_INSTALL = {"hatchling", "editables"}
@@ -24,6 +27,7 @@ PORTS = ("mlx", "onnx", "ctranslate2", "llamacpp", "serve")
 # Built from source by a C++ compiler where no wheel is published, so `dev` leaves it out: pinned, not walked.
 BUILT_FROM_SOURCE = {"llama-cpp-python"}
 NEEDED_BY_THOSE = {"diskcache"}
+OURS = {"orderproof", "orderproof-recheck"}
 EXTRAS = ("hf", "demo", "plots", "bench", "lab", "ray", "slurm", "app", "docs", "dev", *PORTS)
 
 
@@ -48,7 +52,7 @@ def closure() -> set[str]:
             if requirement.marker and not any(requirement.marker.evaluate({"extra": e}) for e in extras | {""}):
                 continue
             name = canonicalize_name(requirement.name)
-            if name in found | BUILT_FROM_SOURCE or name == "orderproof":
+            if name in found | BUILT_FROM_SOURCE | OURS:
                 continue
             found.add(name)
             walk(map(Requirement, importlib.metadata.requires(name) or ()), requirement.extras)
@@ -63,7 +67,7 @@ def test_every_dependency_of_every_extra_is_pinned_and_nothing_else():
 
 def test_what_is_installed_satisfies_the_ranges_and_is_what_is_pinned():
     for requirement in declared():
-        if requirement.name != "orderproof":
+        if requirement.name not in OURS:
             assert requirement.specifier.contains(pins()[canonicalize_name(requirement.name)]), str(requirement)
 
 
@@ -77,8 +81,19 @@ def test_the_project_gives_ranges_and_the_extras_it_promises():
     assert set(PROJECT["project"]["optional-dependencies"]) == set(EXTRAS)
 
 
+def test_the_rechecker_has_the_version_of_orderproof_which_depends_on_it():
+    assert orderproof_recheck.__version__ == orderproof.__version__
+    assert f"orderproof-recheck=={orderproof.__version__}" in PROJECT["project"]["dependencies"]
+    alone = tomllib.loads((ROOT / "recheck" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert alone["dependencies"] == []
+    assert {key: alone[key] for key in ("license", "requires-python")} == {
+        key: PROJECT["project"][key] for key in ("license", "requires-python")
+    }
+    assert (ROOT / "recheck" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_no_machine_path_or_host_is_in_the_set_up():
-    for name in ("pyproject.toml", "constraints.txt", "Makefile", ".ci/run", ".gitignore"):
+    for name in ("pyproject.toml", "recheck/pyproject.toml", "constraints.txt", "Makefile", ".ci/run", ".gitignore"):
         text = (ROOT / name).read_text(encoding="utf-8")
         assert not re.search(r"https?://|/(home|Users|work|opt)/", text), name
 
@@ -141,6 +156,7 @@ def test_torch_is_installed_first_and_every_install_is_constrained(bare: Path):
     installs = [line for line in lines if "pip install" in line]
     assert "torch==2.13.0" in installs[0]
     assert all("-c constraints.txt" in line for line in installs)
+    assert "--no-build-isolation -e ./recheck" in installs[-2]
     assert "--no-build-isolation -e '.[dev]'" in installs[-1]
 
 
@@ -160,13 +176,17 @@ def test_a_finished_install_is_not_repeated_until_a_pin_changes(bare: Path):
     assert "pip install" in make(bare, "--dry-run", "test").stdout
 
 
-def test_a_wheel_carries_every_file_of_the_package(tmp_path: Path):
+PACKAGES = [(".", "orderproof", 300), ("recheck", "orderproof_recheck", 30)]
+
+
+@pytest.mark.parametrize(("project", "package", "least"), PACKAGES)
+def test_a_wheel_carries_every_file_of_the_package(project: str, package: str, least: int, tmp_path: Path):
+    folder = ROOT / project
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
-    package = ROOT / "src"
-    files = {str(f.relative_to(package)) for f in (package / "orderproof").rglob("*") if f.is_file()}
+    files = {str(f.relative_to(folder / "src")) for f in (folder / "src" / package).rglob("*") if f.is_file()}
     carried = {f for f in files if "__pycache__" not in f and not f.endswith(".so")}
-    assert len(carried) > 300
+    assert len(carried) > least
     assert carried <= names

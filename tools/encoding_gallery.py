@@ -1,4 +1,4 @@
-"""The gallery of encodings: `docs/reference/gallery.md` and a picture of each in `docs/images/encodings/`.
+"""The gallery of encodings: `docs/reference/gallery.md` and a picture of each in `docs/evidence/encodings/`.
 
     python tools/encoding_gallery.py             write the page and the pictures
     python tools/encoding_gallery.py --check     exit 1 if the page or a picture is missing or outdated
@@ -29,7 +29,7 @@ from orderproof.report.file_output import write_file
 from orderproof.seeded_random import seeded_random
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGE, IMAGES = DOCS / "reference/gallery.md", DOCS / "images/encodings"
+PAGE, IMAGES = DOCS / "reference/gallery.md", DOCS / "evidence/encodings"
 TABLE = DOCS / "reference/encodings.md"
 HEADS, TOKENS, TABLE_WIDTH = 4, 32, 48
 CELL = 6  # [pixels]
@@ -120,7 +120,7 @@ def page(fingerprints: dict[str, tuple[str, str]]) -> str:
         parts += [
             f"## {name}",
             title + ".",
-            f"![{name}](../images/encodings/{name}.svg)",
+            f"![{name}](../evidence/encodings/{name}.svg)",
             formula[0].rstrip() if formula else "",
             f'    Transformer(64, 8, 2, encoding="{name}", causal=True, length=64)',
             f"{fingerprint} [Symbols, claims and source](each_encoding.md#{name}).",

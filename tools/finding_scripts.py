@@ -1,4 +1,4 @@
-"""Write the scripts of docs/findings that `orderproof repro` generates.
+"""Write the scripts of docs/evidence/findings that `orderproof repro` generates.
 
     python tools/finding_scripts.py            every script of the list
     python tools/finding_scripts.py mamba      those whose name contains a text
@@ -17,7 +17,7 @@ from orderproof.errors import OrderproofError
 from orderproof.models import load
 from orderproof.report.file_output import write_file
 
-FOLDER = Path(__file__).parents[1] / "docs" / "findings"
+FOLDER = Path(__file__).parents[1] / "docs" / "evidence" / "findings"
 LINEAR_FIRST = 'arch:minimax?layer_types=["linear_attention","full_attention"]'
 DYNAMIC_ROPE = 'arch:llama?rope_parameters={"rope_theta":10000.0,"rope_type":"dynamic","factor":4.0}'
 SCRIPTS = {  # the name of the script: the law and the subject

@@ -1,6 +1,6 @@
 """Audit modules of other packages, and compare each verdict with the truth that runs establish.
 
-    python tools/foreign.py --environment PATH             install the packages there, audit, write docs/foreign.md
+    python tools/foreign.py --environment PATH             install the packages there, audit, write the page
     python tools/foreign.py --environment PATH --only lin  judge modules again whose name contains "lin"
     python tools/foreign.py --environment PATH --resume    judge the modules that no earlier run has judged
 
@@ -26,7 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PAGE = ROOT / "docs/foreign.md"
+PAGE = ROOT / "docs/evidence/faults/foreign.md"
 REQUIREMENTS = HERE / "foreign_requirements.txt"
 LAWS = ("causal", "permutation", "batch")
 TIMEOUT = 240.0  # [s] for each law, on a machine that may be busy

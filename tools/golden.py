@@ -200,6 +200,14 @@ class Comparison:
             yield f"{path}: {json.dumps(before)[:100]} before, {json.dumps(after)[:100]} after"
 
 
+def _recorded(path: Path) -> dict[str, Any]:
+    """A recorded case with certificates of theorems only: older versions also wrote those of proofs at one length."""
+    found: dict[str, Any] = json.loads(path.read_text())
+    written = found.get("certificate") or []
+    listed = written if isinstance(written, list) else [written]
+    return found | {"certificate": [each for each in listed if each.get("kind") == "theorem"]}
+
+
 def compare(before: Path, after: Path) -> int:
     """Print every difference; the exit code."""
     comparison = Comparison(json.loads(RENAMES.read_text()) if RENAMES.exists() else {})
@@ -209,7 +217,7 @@ def compare(before: Path, after: Path) -> int:
         if not (after / name).exists():
             found = ["not recorded after"]
         else:
-            first, second = (comparison.normal(json.loads((d / name).read_text())) for d in (before, after))
+            first, second = (comparison.normal(_recorded(d / name)) for d in (before, after))
             found = list(comparison.differences(first, second))
         count += bool(found)
         for line in found[:12]:

@@ -1,6 +1,6 @@
 """Write the operator counts of an atlas, which `orderproof list rules` shows.
 
-python tools/operator_usage.py docs/atlas.json.gz
+python tools/operator_usage.py docs/evidence/atlas/atlas.json.gz
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def law_facts(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
         return "\n".join([*lines, "- Planted differences: `tests/ports/test_planted_differences.py`."])
     if isinstance(law, MeasuredLaw):
         lines.append(f"- What to do about a violation: {law.remedy}")
-        lines.append("- Faults that it detects: [planted faults](../planted_faults.md).")
+        lines.append("- Faults that it detects: [planted faults](../evidence/faults/planted_faults.md).")
     lines.append(f"- A conforming and a violating model: `tests/laws/fixtures/{law.name}.py`.")
     return "\n".join(lines)
 

@@ -2,10 +2,11 @@
 
     python tools/release.py [--torch REQUIREMENT]      what `make release` runs (minutes, 2 GB of disk at a time)
 
-The wheels are built from the unpacked sdist, so a file that the sdist lacks is noticed here. Each archive is installed
-into an environment of its own whose PATH holds nothing but that environment, then it audits a small model and rechecks
-the certificate of that audit. The last one is installed with the extra `hf` too and audits an architecture of
-transformers. Nothing is uploaded.
+There are two distributions: orderproof, and orderproof-recheck, which it needs. The wheels are built from the unpacked
+sdists, so a file that an sdist lacks is noticed here. Each archive of orderproof is installed into an environment of
+its own whose PATH holds nothing but that environment, then it audits a small model and rechecks the certificate of that
+audit. The last one is installed with the extra `hf` too and audits an architecture of transformers. The wheel of
+orderproof-recheck is also installed alone, and checks a stored certificate. Nothing is uploaded.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
+STORED = ROOT / "tests" / "recheck" / "stored" / "causal.json"
 COMPILERS = ("cc", "gcc", "clang")
 MODEL = '''"""A causal attention layer."""
 
@@ -61,15 +63,23 @@ def run(*command: str | Path, folder: Path, environment: dict[str, str] | None =
     return done.stdout
 
 
-def build(work: Path) -> Iterator[Path]:
-    """The sdist, a wheel without kernels, and where there is a compiler one with them."""
-    DIST.mkdir(exist_ok=True)
-    for old in DIST.glob("orderproof-*"):
-        old.unlink()
-    yield built("sdist", ROOT, dict(os.environ))
-    with tarfile.open(next(DIST.glob("*.tar.gz"))) as archive:
+def unpacked(sdist: Path, work: Path) -> Path:
+    """The folder of an unpacked sdist."""
+    with tarfile.open(sdist) as archive:
         archive.extractall(work, filter="data")
-    (tree,) = work.glob("orderproof-*")
+    return work / sdist.name.removesuffix(".tar.gz")
+
+
+def build_rechecker(work: Path) -> Path:
+    """The wheel of orderproof-recheck, from its sdist."""
+    sdist = built("sdist", ROOT / "recheck", dict(os.environ))
+    return built("wheel", unpacked(sdist, work), dict(os.environ))
+
+
+def build(work: Path) -> Iterator[Path]:
+    """The sdist of orderproof, a wheel without kernels, and where there is a compiler one with them."""
+    yield (sdist := built("sdist", ROOT, dict(os.environ)))
+    tree = unpacked(sdist, work)
     yield built("wheel", tree, os.environ | {"CC": "false"})
     if os.environ.get("CC") or any(map(shutil.which, COMPILERS)):
         yield built("wheel", tree, dict(os.environ))
@@ -87,8 +97,8 @@ def built(kind: str, tree: Path, environment: dict[str, str]) -> Path:
     return archive
 
 
-def use(archive: Path, work: Path, *, torch: str, hf: bool) -> None:
-    """Install an archive in a fresh environment without a compiler; audit with it, and recheck."""
+def fresh_environment(work: Path) -> Callable[..., str]:
+    """A new environment without a compiler: the function that runs one of its programs."""
     run(sys.executable, "-m", "venv", work / "venv", folder=work)
     programs = work / "venv" / ("Scripts" if os.name == "nt" else "bin")
     dropped = {"CC", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
@@ -100,8 +110,22 @@ def use(archive: Path, work: Path, *, torch: str, hf: bool) -> None:
     def here(program: str, *arguments: str | Path) -> str:
         return run(programs / program, *arguments, folder=work, environment=environment)
 
+    return here
+
+
+def use_alone(rechecker: Path, work: Path) -> None:
+    """Install the rechecker in an empty environment, and check a stored certificate with it."""
+    here = fresh_environment(work)
+    here("python", "-m", "pip", "install", "-q", "--no-index", rechecker)
+    print(f"installed {rechecker.name} alone: {here('orderproof-recheck', '--version').strip()}")
+    print(f"  {here('orderproof-recheck', STORED).splitlines()[0]}", flush=True)
+
+
+def use(archive: Path, rechecker: Path, work: Path, *, torch: str, hf: bool) -> None:
+    """Install an archive in a fresh environment without a compiler; audit with it, and recheck."""
+    here = fresh_environment(work)
     # torch comes first, asked for by its version: then no other build of it is chosen.
-    for requirement in (torch, f"{archive}[hf]" if hf else str(archive)):
+    for requirement in (torch, str(rechecker), f"{archive}[hf]" if hf else str(archive)):
         here("python", "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", requirement)
     kernels = "compiled kernels" if here("python", "-c", KERNELS).strip() == "True" else "torch path, no kernels"
     print(f"installed {archive.name}{' with hf' if hf else ''}: {here('orderproof', '--version').strip()}, {kernels}")
@@ -121,15 +145,20 @@ def main() -> int:
     parser.add_argument("--torch", default="torch", help="what pip is asked for before orderproof (torch==2.13.0)")
     torch = parser.parse_args().torch
     try:
+        DIST.mkdir(exist_ok=True)
+        for old in DIST.glob("orderproof[-_]*"):
+            old.unlink()
         with tempfile.TemporaryDirectory() as work:
-            archives = list(build(Path(work)))
+            rechecker, archives = build_rechecker(Path(work)), list(build(Path(work)))
+        with tempfile.TemporaryDirectory() as work:
+            use_alone(rechecker, Path(work))
         for archive in archives:
             with tempfile.TemporaryDirectory() as work:
-                use(archive, Path(work), torch=torch, hf=archive == archives[-1])
+                use(archive, rechecker, Path(work), torch=torch, hf=archive == archives[-1])
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
-    print(f"{len(archives)} archives in {DIST.name}/ are ready; nothing was uploaded")
+    print(f"{len(list(DIST.glob('orderproof[-_]*')))} archives in {DIST.name}/ are ready; nothing was uploaded")
     return 0
 
 

@@ -39,7 +39,6 @@ _SUBMODULES = (
     "laws",
     "models",
     "positions",
-    "recheck",
     "recording",
     "records",
     "registry",

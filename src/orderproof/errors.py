@@ -5,7 +5,7 @@
     ├── SubjectError          the thing to audit cannot be found, loaded, built or called
     │   └── CheckpointError   a checkpoint that is missing, truncated, a pickle, or not what it claims to be
     ├── CaptureError          the model runs, but its graph cannot be recorded
-    ├── CertificateError      a certificate that cannot be read, or with a step that does not follow
+    ├── CertificateError      a file of certificates that cannot be read
     ├── UnsupportedCallError  a model cannot be called in the way a measured law needs
     ├── OutputShapeError      an output of the model has another shape than a law needs
     ├── StoreError            a folder of results that cannot be read, written or combined
@@ -42,7 +42,7 @@ class CaptureError(OrderproofError):
 
 
 class CertificateError(OrderproofError):
-    """A certificate that cannot be read, or with a step that does not follow."""
+    """A file of certificates that cannot be read; a step that does not follow is an error of `orderproof_recheck`."""
 
 
 class UnsupportedCallError(OrderproofError):
@@ -89,7 +89,6 @@ _ENGINE = (
     "diagnosis",
     "laws",
     "logic",
-    "recheck",
     "recording",
     "records",
     "theorems",
@@ -103,7 +102,7 @@ def is_internal(error: BaseException) -> bool:
     module = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__", ""))
-    engine = module.startswith(tuple(f"orderproof.{package}." for package in _ENGINE))
+    engine = module.startswith((*(f"orderproof.{package}." for package in _ENGINE), "orderproof_recheck."))
     return engine and not module.endswith(".execution")  # which runs operators of the model
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.auditing.law_pairs import checked_findings, verdicts
+from tests.auditing.law_pairs import findings_of, verdicts
 
 HEADS = 4
 
@@ -125,7 +125,7 @@ class Weights(nn.Module):
 @pytest.mark.parametrize("average", [True, False])
 def test_both_outputs_of_attention_with_weights(diagonal, verdict, average):
     torch.manual_seed(0)
-    findings = checked_findings(Weights(diagonal, average), "causal")
+    findings = findings_of(Weights(diagonal, average), "causal")
     assert [f.verdict for f in findings] == [verdict] * 2
 
 
@@ -158,7 +158,7 @@ class Stabilized(nn.Module):
 
 
 def test_a_zero_weight_stays_zero_when_it_is_divided():
-    (finding,) = checked_findings(Attention(Stabilized()), "causal")
+    (finding,) = findings_of(Attention(Stabilized()), "causal")
     assert finding.verdict == "proved"
     assert verdicts(Attention(Stabilized(early=True)), ["causal"]) == {"causal": "refuted"}
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from orderproof.cli import main
-from orderproof.recheck import certificate_file
-from orderproof.recheck.theorems.theorem import digest_of
+from orderproof_recheck import certificate_file
+from orderproof_recheck.theorem import digest_of
 from tests.cli.conftest import STAGE
-from tests.recheck.certificates import example, sealed
 from tests.recheck.theorems.permutations.examples import example as permuted_example
 
 ERASE_LINE, RIGHT_TO_LEFT, LONE_SURROGATE = "\x1b[2K\r", "\u202e", "\ud800"
@@ -34,37 +33,32 @@ def acts(text: str) -> bool:
 
 
 def with_control_characters() -> dict[str, Any]:
-    """An accepted certificate whose every printed text has control characters."""
-    _, made = example("causal")
-    renamed = {name: name + CONTROL for name in made["inputs"]}
-    text = json.dumps(made)
-    for name, new in renamed.items():
-        text = text.replace(json.dumps(name), json.dumps(new))
-    made = json.loads(text)
+    """An accepted certificate whose printed texts have control characters."""
+    made = permuted_example("table of one number")
     made["subject"] += CONTROL
-    made["output"]["name"] += CONTROL
+    made["output"] += CONTROL
     made["assumptions"].append(CONTROL)
-    return sealed(made)
+    return {**made, "digest": digest_of(made)}
 
 
 def test_texts_of_an_accepted_certificate_cannot_control_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "c.json"
-    path.write_text(json.dumps(with_control_characters()))
+    path, made = tmp_path / "c.json", with_control_characters()
+    path.write_text(json.dumps(made))
     code, out, err = run(monkeypatch, capsys, path)
     assert (code, err) == (0, "")
     assert not acts(out)
-    assert len(out.splitlines()) == 4  # two assumptions
-    assert out.count(r"\x1b[2K\r\u202e\n\ud800") == 4
+    assert out.count(r"\x1b[2K\r\u202e\n\ud800") == 3
+    assert f"  assuming {made['assumptions'][0]}" in out
 
 
 def test_texts_of_a_refused_certificate_cannot_control_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, made = tmp_path / "c.json", with_control_characters()
-    made["steps"][-1]["operator"] += CONTROL
-    path.write_text(json.dumps(sealed(made)))
+    made["calls"][0]["ranges"][0]["recordings"][0]["steps"][-1]["operator"] = f"aten.{CONTROL}.default"
+    path.write_text(json.dumps({**made, "digest": digest_of(made)}))
     code, out, err = run(monkeypatch, capsys, path)
     assert (code, out) == (1, "")
     assert not acts(err)
@@ -105,3 +99,15 @@ def test_a_theorem_about_permuted_tokens_is_printed_or_refused_by_its_step(
     assert (code, out) == (1, "")
     assert f"({step['node']}, {step['operator']}) does not follow: it reads other elements in run 2" in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_certificate_of_a_proof_at_one_length_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"certificate": 4, "law": "causal", "subject": f"model.py:{CONTROL}", "steps": []}))
+    code, out, err = run(monkeypatch, capsys, path)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert "certificate 1 (causal of model.py:" in err
+    assert "is of a proof at one length, which recheck no longer checks; orderproof prove SUBJECT --law causal" in err

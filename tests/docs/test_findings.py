@@ -14,7 +14,7 @@ import torch
 
 from orderproof.atlas.document import read_document
 
-FOLDER = Path(__file__).parents[2] / "docs" / "findings"
+FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "findings"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 GENERATED = [s for s in SCRIPTS if "raise SystemExit(difference" in s.read_text(encoding="utf-8")]
 BY_HAND = [s for s in SCRIPTS if s not in GENERATED]
@@ -153,7 +153,7 @@ def test_phi4_vision_is_causal_with_one_backend_and_not_with_the_other() -> None
 def test_every_violation_of_the_atlas_is_explained_by_a_script() -> None:
     shown = {
         (row.name, result.law)
-        for row in read_document(FOLDER.parent / "atlas.json.gz").rows
+        for row in read_document(FOLDER.parent / "atlas" / "atlas.json.gz").rows
         for result in (*row.laws, *row.other_output_laws)
         if result.verdict == "refuted" and result.expected == "holds"
     }
@@ -178,5 +178,5 @@ def test_every_script_is_in_the_table_and_short() -> None:
 
 
 def test_the_list_of_generated_scripts_is_that_of_the_tool() -> None:
-    tool = (FOLDER.parents[1] / "tools" / "finding_scripts.py").read_text(encoding="utf-8")
+    tool = (FOLDER.parents[2] / "tools" / "finding_scripts.py").read_text(encoding="utf-8")
     assert {script.stem for script in GENERATED} == set(re.findall(r'^    "(\w+)": \(', tool, flags=re.MULTILINE))

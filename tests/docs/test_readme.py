@@ -96,7 +96,7 @@ def test_sections_of_the_readme_are_in_order(readme: str):
 
 
 def test_the_readme_counts_the_findings(readme: str):
-    findings = ROOT / "docs/findings"
+    findings = ROOT / "docs/evidence/findings"
     rows = [
         line for line in (findings / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| [")
     ]
@@ -128,7 +128,7 @@ def test_a_picture_does_not_depend_on_the_state_of_the_random_generator():
     with seeded_random(7):
         torch.rand(3)
         before = torch.get_rng_state()
-        assert tool["svg"]("t5") == (ROOT / "docs/images/encodings/t5.svg").read_text(encoding="utf-8")
+        assert tool["svg"]("t5") == (ROOT / "docs/evidence/encodings/t5.svg").read_text(encoding="utf-8")
         assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -146,7 +146,7 @@ def test_the_gallery_is_not_written_without_the_row_of_an_encoding(mode: tuple[s
 
 @pytest.mark.parametrize("study", ["copy", "extrapolate", "length_generalisation", "reverse", "who_did_what"])
 def test_a_study_concludes_in_two_sentences_with_numbers_of_its_tables(study: str):
-    text = (ROOT / f"docs/studies/{study}.md").read_text(encoding="utf-8")
+    text = (ROOT / f"docs/evidence/studies/{study}.md").read_text(encoding="utf-8")
     conclusion = text.partition("## Conclusion\n")[2].partition("\n## ")[0].strip()
     assert len(re.findall(r"\.(?= [A-Z]|$)", conclusion)) == 2
     results = text.partition("## Results\n")[2].partition("## Results from the literature")[0]
@@ -157,7 +157,7 @@ def test_a_study_concludes_in_two_sentences_with_numbers_of_its_tables(study: st
 
 def test_the_recommendation_has_only_numbers_of_the_studies():
     page = (ROOT / "docs/how_to/which_encoding.md").read_text(encoding="utf-8")
-    studies = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "docs/studies").glob("*.md"))
+    studies = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "docs/evidence/studies").glob("*.md"))
     numbers = re.findall(r"\d\.\d{3}", page)
     assert len(numbers) > 10
     assert [n for n in numbers if n not in studies] == []

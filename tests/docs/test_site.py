@@ -29,7 +29,13 @@ FETCHING_ATTRIBUTES = {
     "source": "src",
     "form": "action",
 }
-SHOWN = ("index.html", "explanation/why_positions.html", "reference/claims.html", "reference/laws.html", "atlas.html")
+SHOWN = (
+    "index.html",
+    "explanation/why_positions.html",
+    "reference/claims.html",
+    "reference/laws.html",
+    "evidence/atlas/atlas.html",
+)
 
 
 def build(project: Path, folder: Path) -> Path:

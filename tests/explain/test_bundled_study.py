@@ -1,4 +1,4 @@
-"""The study that comes with the page is the one that docs/studies tells of, and it shows what it is there to show."""
+"""The study that comes with the page is the one that docs/evidence/studies reports, and it shows what it should."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orderproof.explain import bundled_study
 
-PAGE = Path(__file__).parents[2] / "docs" / "studies" / "who_did_what.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "studies" / "who_did_what.md"
 
 
 def test_its_scores_are_those_of_the_page_of_the_study():

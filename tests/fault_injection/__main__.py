@@ -17,7 +17,7 @@ from tests.fault_injection.runner import CAUSAL, ENCODERS, Outcome, applies, try
 
 HEAD = """# Injected faults
 
-Written by `python -m tests.fault_injection --markdown docs/faults.md`; not edited by hand.
+Written by `python -m tests.fault_injection --markdown docs/evidence/faults/injected_faults.md`; not edited by hand.
 
 Each kind of fault is injected into the last layer of a tiny model of each suitable architecture, or into the
 computation of its positions. *Refuted* means that the violated law has a witness. *Located* means that the report

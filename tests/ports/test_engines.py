@@ -107,7 +107,8 @@ TRIAL: dict[str, Row] = {
 }  # fmt: skip
 
 
-# The others have the cause of one of these; docs/ports.md, which the tests compare with its rows, lists them all.
+# The others have the cause of one of these. docs/evidence/ports/ports.md lists them all; the tests compare it with its
+# rows.
 QUICK = ("llama", "mistral", "qwen2", "phi", "cohere", "starcoder2", "glm4", "olmo3", "gpt_neox", "gemma")
 
 

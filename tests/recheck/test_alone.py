@@ -1,4 +1,4 @@
-"""`python -m orderproof.recheck`, with the standard library alone and with torch."""
+"""`python -m orderproof_recheck`, with the standard library alone, on certificates that an earlier version stored."""
 
 from __future__ import annotations
 
@@ -11,61 +11,79 @@ from typing import Any
 
 import pytest
 
-import orderproof
-from tests.recheck.certificates import example
-from tests.recheck.theorems.permutations.examples import example as theorem_example
+import orderproof_recheck
 
-SOURCES = Path(orderproof.__file__).parents[1]
+SOURCES = Path(orderproof_recheck.__file__).parents[1]
+STORED = Path(__file__).parent / "stored"  # written by orderproof 0.1.0 before the rechecker was a package of its own
+THEOREMS = ("causal", "permutation", "batch", "entry_map")
 
 
-def run(path: Path, *, alone: bool) -> tuple[int, str]:
-    """The exit code and output; `alone`: no installed package can be imported."""
-    command = [sys.executable, *(["-S"] if alone else []), "-m", "orderproof.recheck", str(path)]
+def run(path: Path, *options: str) -> tuple[int, str, str]:
+    """The exit code and both outputs, where no installed package can be imported."""
     done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(SOURCES)}, capture_output=True, text=True, check=False
-    )
-    assert not done.stderr
-    return done.returncode, done.stdout
+        [sys.executable, "-S", "-m", "orderproof_recheck", *options, str(path)],
+        env={**os.environ, "PYTHONPATH": str(SOURCES)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
 
 
-def written(folder: Path, *certificates: dict[str, Any]) -> Path:
-    path = folder / "certificates.json"
-    path.write_text(json.dumps(list(certificates)), encoding="utf-8")
-    return path
+def stored(name: str) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads((STORED / f"{name}.json").read_text(encoding="utf-8"))
+    return made
 
 
-@pytest.fixture(scope="module")
-def theorem() -> dict[str, Any]:
-    made = theorem_example("table of one number")
-    assert made["kind"] == "theorem"
-    return dict(made)
+@pytest.mark.parametrize("name", THEOREMS)
+def test_a_stored_theorem_is_accepted(name: str) -> None:
+    code, out, err = run(STORED / f"{name}.json")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"accepted: theorem about {stored(name)['output']} in {stored(name)['subject']}, ")
+    assert stored(name)["claim"]["sentence"] in out
 
 
-def test_a_theorem_is_checked_with_the_standard_library_alone(theorem: dict[str, Any], tmp_path: Path) -> None:
-    code, out = run(written(tmp_path, theorem), alone=True)
-    assert code == 0
-    assert out.startswith(f"accepted: theorem about {theorem['output']} in {theorem['subject']}, ")
-    altered = json.loads(json.dumps(theorem))
+def test_an_altered_certificate_is_refused_in_one_printable_line(tmp_path: Path) -> None:
+    altered, path = stored("causal"), tmp_path / "certificates.json"
     altered["subject"] = "\x1b[2Kother"
-    code, out = run(written(tmp_path, theorem, altered), alone=True)
-    assert code == 1
+    path.write_text(json.dumps([stored("causal"), altered]), encoding="utf-8")
+    code, out, err = run(path)
+    assert (code, err) == (1, "")
     assert "refused: certificate 2: " in out
     assert "\x1b" not in out
 
 
-def test_a_proof_at_one_length_is_left_unchecked_without_torch(theorem: dict[str, Any], tmp_path: Path) -> None:
-    _, one_length = example("causal")
-    path = written(tmp_path, one_length, theorem)
-    code, out = run(path, alone=True)
-    assert code == 3
-    assert "not checked: certificate 1 is of a proof at one length, which needs " in out
-    assert "accepted: theorem" in out
-    code, out = run(path, alone=False)
+def test_results_as_json_and_step_by_step() -> None:
+    code, out, _ = run(STORED / "permutation.json", "--json")
+    (result,) = json.loads(out)
+    assert (code, result["accepted"], result["law"]) == (0, True, "permutation")
+    assert result["theorem"] == stored("permutation")["claim"]["sentence"]
+    code, out, _ = run(STORED / "permutation.json", "--derivation")
     assert code == 0
-    assert "accepted: causal of " in out
+    assert "given: token i of run 1 is token p(i) of run 2, for any permutation p of the tokens" in out
+
+
+@pytest.mark.parametrize("name", THEOREMS)
+def test_every_stored_proof_is_printed_step_by_step(name: str) -> None:
+    code, out, err = run(STORED / f"{name}.json", "--derivation")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) > 50
+
+
+def test_a_certificate_of_a_proof_at_one_length_is_refused_in_one_line() -> None:
+    code, out, err = run(STORED / "causal_at_one_length.json")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "certificate 1 (causal of decoder) is of a proof at one length, which recheck no longer checks" in err
+    assert "orderproof prove SUBJECT --law causal --certificate PATH writes that of the theorem" in err
 
 
 def test_a_file_that_is_no_certificate_is_refused(tmp_path: Path) -> None:
-    code, out = run(tmp_path / "missing.json", alone=True)
-    assert (code, len(out.splitlines())) == (2, 1)
-    assert "cannot be read" in out
+    code, out, err = run(tmp_path / "missing.json")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "cannot be read" in err
+
+
+def test_the_help_has_an_example_and_the_exit_codes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "orderproof_recheck", "--help"], env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "orderproof-recheck causal.json" in done.stdout
+    assert "exit codes: 0 every certificate is accepted; 1 a certificate is refused" in done.stdout

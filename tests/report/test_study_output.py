@@ -89,13 +89,13 @@ def test_the_conclusion_has_two_sentences_that_the_intervals_allow():
     found = study(*solved, failed, differences=(pair("b", -0.01), pair("c", 0.02)))
     first, second = conclusion(found).split(". ")
     assert first.startswith(
-        "3 of 4 cells solve the trained lengths (0.95 or more); d (0.500) does not, and is not compared"
+        '3 of 4 cells solve the trained lengths (0.95 or more); "d" (0.500) does not, and is not compared'
     )
-    assert "a (" in second
-    assert "cannot be distinguished from b (" in second
+    assert '"a" (' in second
+    assert '; it cannot be distinguished from "b" (' in second
     assert second.endswith("and is better than the other one.")
     first_of_all = study(*solved, differences=(pair("b", 0.01), pair("c", 0.02)))
-    assert re.search(r", and is better than b \(0\.\d{3}\) and c \(0\.\d{3}\)\.$", conclusion(first_of_all))
+    assert re.search(r', and is better than "b" \(0\.\d{3}\) and "c" \(0\.\d{3}\)\.$', conclusion(first_of_all))
     few = study(*(one.model_copy(update={"seeds": 5}) for one in solved))
     assert conclusion(few).endswith("With 5 seeds (10 are needed) the cells are not ranked.")
 

@@ -14,7 +14,7 @@ from orderproof.report.junit import render_junit
 from orderproof.report.law_groups import LawGroup
 from orderproof.report.markdown import escape_markdown, render_markdown
 from orderproof.report.sarif import render_sarif
-from orderproof.report.summary import summary_sentence
+from orderproof.report.summary import recheck_hint, summary_sentence
 from orderproof.report.theorem_phrases import lengths_text, proof_scope_text
 from tests.report import examples
 from tests.report.test_html_page import Page
@@ -154,3 +154,11 @@ def test_outputs_with_other_lengths_are_not_said_together():
         f"proved for every length of at least 2: {finding.output}; proved for every length from 2 to 8: hidden"
     )
     assert "proved for every length of at least 2" in summary_sentence(one("OP201"))
+
+
+def test_proofs_without_a_theorem_are_counted_because_they_cannot_be_rechecked():
+    (finding,) = one("OP201").findings
+    assert recheck_hint(one("OP201")) == ""
+    parts = (finding, finding.model_copy(update={"theorem": None}), finding.model_copy(update={"verdict": "refuted"}))
+    report = one("OP201").model_copy(update={"findings": parts})
+    assert recheck_hint(report) == "2 proofs, of which 1 cannot be rechecked (proved at one length)"

@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from orderproof.errors import CaptureError, CertificateError
+from orderproof.errors import CaptureError
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
-from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.theorems.equivariance.theorem import prove_equivariance
 from orderproof.theorems.open_execution import execute_open
@@ -20,6 +19,8 @@ from orderproof.theorems.permutation_certificate import moved_recording_record
 from orderproof.theorems.statement import MASK, POSITIONS
 from orderproof.theorems.theorem import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove_statement, walk_branch
 from orderproof.theorems.theorem_certificate import recording_record
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import unchecked
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_questions import asking_program

@@ -17,14 +17,15 @@ from orderproof.logic.terms import (
     floor_division,
     maximum,
 )
-from orderproof.recheck.assumptions import SMALL_INTEGERS_ASSUMPTION
-from orderproof.recheck.theorems import limits, terms
-from orderproof.recheck.theorems.facts import index as index_of_recheck
-from orderproof.recheck.theorems.formulas import at_most as at_most_of_recheck
 from orderproof.theorems.context import Context
 from orderproof.theorems.open_fact import index
-from orderproof.theorems.overflow import _Ranges, fits
+from orderproof.theorems.overflow import SMALL_INTEGERS_ASSUMPTION, _Ranges, fits
 from orderproof.theorems.statement import BATCH, TOKENS
+from orderproof_recheck import limits
+from orderproof_recheck.assumptions import SMALL_INTEGERS_ASSUMPTION as ASSUMPTION_OF_RECHECK
+from orderproof_recheck.facts import index as index_of_recheck
+from orderproof_recheck.logic import terms
+from orderproof_recheck.logic.formulas import at_most as at_most_of_recheck
 
 K = 16_000_001
 SIZES = (BATCH, TOKENS)
@@ -95,6 +96,10 @@ def _pair(chance: random.Random, depth: int) -> tuple[Term, terms.Term]:
             else first[1],
         ),
     ])  # fmt: skip
+
+
+def test_the_recheck_has_the_same_assumption() -> None:
+    assert SMALL_INTEGERS_ASSUMPTION == ASSUMPTION_OF_RECHECK
 
 
 def test_the_recheck_has_the_same_limits() -> None:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from orderproof.auditing.record.open_examples import restarting_positions
-from orderproof.errors import CertificateError
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
-from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.recording.open_recording import OpenInput, record_open
 from orderproof.theorems.statement import POSITIONS
 from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import unchecked
 from tests.theorems.programs import WIDTH, Program, attend, lower
 

@@ -1,4 +1,4 @@
-"""The introduction of the atlas page: how the rows were made, the terms, and the facts of the run."""
+"""The introduction of the atlas page: its terms and the facts of the run, and how the rows were made."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ from orderproof.report import phrases
 
 TEXT_KINDS = ("causal_lm", "encoder")
 
-INTRODUCTION = """# The atlas
+_COMMAND = "orderproof atlas --from-json docs/evidence/atlas/atlas.json.gz"
+SHORT_HEAD = f"""# The atlas
 
-Written by `orderproof atlas --from-json docs/atlas.json.gz --markdown docs/atlas.md`; not edited by hand. The rows are
-in [atlas.json.gz](atlas.json.gz).
+An audit of every architecture of transformers that takes text, images or audio. This page has the results by law, what
+is not as expected, and why laws are undecided.
 
-The atlas contains the architectures of transformers that take text, images or audio. Each is built from its default
-configuration, reduced to two layers and a few dozen features, with random weights. Every parameter is moved off its
-initial value, and batch norms have the statistics of eight samples. Each is audited in its own process, with limits on
-time and memory: every law that can be proved, on the first output and on the others, and every measured law, on the
-first output. [The laws](reference/laws.md) defines each law.
+Written by `{_COMMAND} --short --markdown docs/evidence/atlas/atlas.md`; not edited by hand. The rows are in
+[atlas.json.gz](atlas.json.gz). The full page, with a line for each architecture, is made by
 
-A *check* should hold for a kind of model, and passes or fails. A *property* describes the model: yes or no. The verdict
-says how a result is known:
+    {_COMMAND} --markdown full.md"""
+FULL_HEAD = """# The atlas
+
+An audit of every architecture of transformers that takes text, images or audio.
+
+Written by `orderproof atlas --markdown PATH`; not edited by hand."""
+TERMS = """## How to read it
+
+A *check* should hold for a kind of model, and passes or fails. A *property* describes the model: yes or no. [The
+laws](../../reference/laws.md) defines each law. The verdict says how a result is known:
 
 - *proved*: by a proof on the graph that was recorded in one call, for every input of the recorded shape, under the
-  [assumptions](#assumptions). It says nothing about other lengths than the recorded one.
+  [assumptions](#assumptions). Other lengths are covered where the proof is a theorem for every length.
 - *refuted*: by two runs that differ by more than rounding.
 - *held*: no comparison of a measured law showed a difference.
 - *undecided*: there is neither a proof nor such runs; the [reasons](#undecided) are listed.
@@ -39,7 +45,7 @@ Kinds of model:
 - `vision`: an image encoder. Its tokens are the patches.
 - `audio`: an audio encoder. It computes its tokens inside, so only laws of whole rows of the batch apply.
 
-A word in parentheses after a law says how the model was called; without one, it was called with the tokens alone:
+A word in parentheses after a law says how the model was called. Without one, it was called with the tokens alone.
 
 - `padded`: with an attention mask that marks some tokens as padding
 - `packed`: with position ids that restart, as for two documents in each row
@@ -47,6 +53,18 @@ A word in parentheses after a law says how the model was called; without one, it
 - `labelled`: with position ids, and a causal model with its mask
 
 ## The run"""
+METHOD = """## How the rows were made
+
+Each architecture is built from its default configuration, reduced to two layers and a few dozen features, with random
+weights. A weight or bias that starts at zero would hide a difference. So every parameter is moved off its initial
+value, and batch norms get the statistics of eight samples. Each architecture is audited in its own process, with limits
+on time and memory. Every law that can be proved is audited on the first output and on the others, and every measured
+law on the first output."""
+
+
+def introduction(*, short: bool) -> str:
+    """The head of the page, and its terms."""
+    return f"{SHORT_HEAD if short else FULL_HEAD}\n\n{TERMS}"
 
 
 def facts(document: AtlasDocument) -> str:

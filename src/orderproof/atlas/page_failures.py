@@ -25,18 +25,18 @@ def prover_fault_sections(rows: Sequence[AtlasRow]) -> Iterator[str]:
         yield f"## Faults of orderproof\n\n{text}\n\n" + markdown_table(["architecture", "law", "error"], wrong)
 
 
-def failure_section(rows: Sequence[AtlasRow]) -> str:
-    """The architectures without findings, by category."""
+def failure_section(rows: Sequence[AtlasRow], *, short: bool) -> str:
+    """The architectures without findings, by category; the short page counts them."""
     failed = {
         category: [row for row in rows if row.failure and row.failure.category == category] for category in CATEGORIES
     }
     summary = [[name, f"{len(failed[name]):,}", text] for name, text in CATEGORIES.items() if failed[name]]
     if not summary:
         return "## Failures\n\nNone."
-    text = "The category is inferred from the error, which is listed below."
+    text = "Architectures without findings, or without a graph. The category is inferred from the error."
     parts = ["## Failures", text, markdown_table(["category", "architectures", "meaning"], summary)]
     for category, members in failed.items():
-        if members:
+        if members and not short:
             lines = [[row.name, row.model_kind or "-", code_span(_error_text(row))] for row in members]
             parts += [
                 f"### {category.capitalize()}",

@@ -12,7 +12,7 @@ from orderproof.report.markdown_table import markdown_table
 
 HEAD = """# Atlas of settings
 
-Written by `orderproof atlas NAMES --settings --markdown docs/atlas_settings.md`; not edited by hand.
+Written by `orderproof atlas NAMES --settings --markdown docs/evidence/atlas/settings.md`; not edited by hand.
 
 Each architecture is built small with random weights, in variants that cover every pair of the values that its
 configuration can state: rope types, windows, layer types in both orders, attention implementations, switches, shared

@@ -132,14 +132,9 @@ def prove(
     raise UsageError(f"expected an output, one of {', '.join(f.output for f in results)}; got {output!r}")
 
 
-def audit_context(
-    subject: Subject, *, length: int | None = None, seed: int = 0, keep_walks: bool = False
-) -> AuditContext:
-    """The context in which several laws are decided for one subject at one length [tokens].
-
-    `keep_walks` keeps the walks of the graph that proved something, for certificates.
-    """
-    return AuditContext(subject, validate_length(subject, length), seed, keep_walks=keep_walks)
+def audit_context(subject: Subject, *, length: int | None = None, seed: int = 0) -> AuditContext:
+    """The context in which several laws are decided for one subject at one length [tokens]."""
+    return AuditContext(subject, validate_length(subject, length), seed)
 
 
 def report_on_law(

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,6 +60,9 @@ def atlas(
         bool,
         typer.Option("--settings", help="Audit variants that cover every pair of settings; by default of 30 names."),
     ] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="Write the page without the tables that have a line for each architecture.")
+    ] = False,
     date: Annotated[
         str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Date on the page; by default of the last row.")
     ] = None,
@@ -75,7 +79,7 @@ def atlas(
       orderproof atlas bert llama mamba
       orderproof atlas --settings llama --store settings.jsonl --markdown settings.md
       orderproof atlas --settings --engine ray:auto --store settings.jsonl
-      orderproof atlas --from-json docs/atlas.json.gz --markdown docs/atlas.md
+      orderproof atlas --from-json docs/evidence/atlas/atlas.json.gz --short --markdown docs/evidence/atlas/atlas.md
     """
     from orderproof.report.file_output import check_writable
 
@@ -89,7 +93,8 @@ def atlas(
 
         document = read_document(from_json)
         document = document if date is None else document.model_copy(update={"date": date})
-        _write_outputs(document, from_json, json=json, markdown=markdown, quiet=quiet, settings=settings)
+        write_page = select_page(settings=settings, short=short)
+        _write_outputs(document, from_json, write_page, json=json, markdown=markdown, quiet=quiet)
         return
     for name in names or ():
         check_spec(ARCH_PREFIX + name.removeprefix(ARCH_PREFIX))
@@ -119,19 +124,28 @@ def atlas(
                 interrupted = True
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
     document = requested_document(request, opened, date=date, machine=machine)
-    _write_outputs(document, str(opened.path), json=json, markdown=markdown, quiet=quiet, settings=settings)
+    write_page = select_page(settings=settings, short=short)
+    _write_outputs(document, str(opened.path), write_page, json=json, markdown=markdown, quiet=quiet)
     if interrupted:
         raise KeyboardInterrupt
 
 
-def _write_outputs(
-    document: AtlasDocument, source: str, *, json: str | None, markdown: str | None, quiet: bool, settings: bool
-) -> None:
-    from orderproof.atlas.counts import summary
+PageWriter = Callable[["AtlasDocument"], str]
+
+
+def select_page(*, settings: bool, short: bool) -> PageWriter:
+    """The page of the settings, or the short or full page of the architectures."""
     from orderproof.atlas.page import page
     from orderproof.atlas.settings_page import settings_page
 
-    write_page = settings_page if settings else page
+    return settings_page if settings else partial(page, short=short)
+
+
+def _write_outputs(
+    document: AtlasDocument, source: str, write_page: PageWriter, *, json: str | None, markdown: str | None, quiet: bool
+) -> None:
+    from orderproof.atlas.counts import summary
+
     written = write_outputs((json, document.write), (markdown, rendered(lambda: write_page(document))))
     if not quiet:
         console = report_console([json, markdown])

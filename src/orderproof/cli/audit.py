@@ -94,7 +94,7 @@ def audit(
             from orderproof.auditing.api import audit_context
             from orderproof.auditing.run import run_audit
 
-            context = audit_context(loaded, length=length, seed=seed, keep_walks=certificate is not None)
+            context = audit_context(loaded, length=length, seed=seed)
             reports = run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update)
         try:
             for report in reports:  # noqa: B007

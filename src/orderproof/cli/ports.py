@@ -62,7 +62,7 @@ def ports(
     Examples:
       orderproof ports --against mlx --markdown ports.md --json ports.json.gz
       orderproof ports mistral qwen2 --against mlx --against ctranslate2
-      orderproof ports --from-json docs/ports.json.gz --markdown docs/ports.md --scripts docs/ports
+      orderproof ports --from-json ports.json.gz --markdown ports.md --scripts scripts
     """
     from orderproof.report.file_output import check_writable
 

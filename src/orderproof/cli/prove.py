@@ -83,7 +83,7 @@ def prove(
         from orderproof.auditing.explain.findings import undecide_inapplicable
 
         update(f"proving {law}", 1, 3)
-        context = audit_context(loaded, length=length, seed=seed, keep_walks=certificate is not None)
+        context = audit_context(loaded, length=length, seed=seed)
         report = report_on_law(
             context, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
         )

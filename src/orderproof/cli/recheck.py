@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from orderproof.cli import options
 from orderproof.cli.console import progress
 from orderproof.errors import CertificateError
 from orderproof.report.phrases import escape_control_characters
-
-if TYPE_CHECKING:
-    from orderproof.recheck import RecheckResult
 
 
 def recheck(
@@ -31,34 +28,33 @@ def recheck(
       orderproof recheck causal.json
     """
     options.check_exists(certificate, "a certificate file")
-    outcomes: list[RecheckResult | CertificateError] = []
     with progress(quiet=quiet) as update:
         update(f"reading {certificate}", 0, 1)
-        from orderproof.recheck import read_certificates
-        from orderproof.recheck import recheck as check
+        import orderproof_recheck as checker
 
+        outcomes: list[checker.RecheckResult | checker.CertificateError] = []
         try:
-            certificates = read_certificates(certificate)
-        except CertificateError as error:
+            certificates = checker.read_certificates(certificate)
+        except checker.CertificateError as error:
             raise CertificateError(escape_control_characters(str(error))) from None
         for number, each in enumerate(certificates, start=1):
             update(f"checking certificate {number} of {len(certificates)}", number - 1, len(certificates))
             try:
-                outcomes.append(check(each))
-            except CertificateError as error:
+                outcomes.append(checker.check_theorem(each))
+            except checker.CertificateError as error:
                 outcomes.append(error)
     for number, (each, outcome) in enumerate(zip(certificates, outcomes, strict=True), start=1):
-        if isinstance(outcome, CertificateError):
+        if isinstance(outcome, checker.CertificateError):
             _show(f"refused: certificate {number}: {outcome}", error=True)
         elif not quiet:
             for line in outcome.lines():
                 _show(line)
-            if derivation and outcome.theorem:
-                from orderproof.recheck.theorems.derivation import derivation_lines
+            if derivation:
+                from orderproof_recheck.derivation import derivation_lines
 
                 for line in derivation_lines(each):
                     _show(f"  {line}")
-    raise typer.Exit(any(isinstance(outcome, CertificateError) for outcome in outcomes))
+    raise typer.Exit(any(isinstance(outcome, checker.CertificateError) for outcome in outcomes))
 
 
 def _show(text: str, *, error: bool = False) -> None:

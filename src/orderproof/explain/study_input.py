@@ -73,7 +73,7 @@ class PageStudy(_PageModel):
 
 
 def bundled_study() -> PageStudy:
-    """The bundled study `who_did_what`; docs/studies/who_did_what.md documents it."""
+    """The bundled study `who_did_what`; docs/evidence/studies/who_did_what.md documents it."""
     text = resources.files("orderproof.explain").joinpath("static", "who_did_what.json").read_text(encoding="utf-8")
     return PageStudy.model_validate_json(text)
 

@@ -309,6 +309,17 @@ class Report(Document):
     interrupted: bool = False  # stopped before all laws were decided
 
     @property
+    def proved(self) -> tuple[Finding | Completion, ...]:
+        """What is proved: findings, and the models without order of their entry maps."""
+        parts = [part for f in self.findings for part in (f, f.completion) if part is not None]
+        return tuple(part for part in parts if part.verdict == "proved")
+
+    @property
+    def proved_at_one_length(self) -> tuple[Finding | Completion, ...]:
+        """The proofs without a theorem, which have no certificate and cannot be rechecked."""
+        return tuple(part for part in self.proved if part.theorem is None or not part.theorem.proved)
+
+    @property
     def violations(self) -> tuple[Finding, ...]:
         """Findings that are decided and not as expected."""
         return tuple(f for f in self.findings if not f.expectation_met and f.verdict != "undecided")

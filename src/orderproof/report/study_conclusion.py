@@ -76,7 +76,7 @@ def _longer_sentence(study: Study) -> str:
     worse = len(cells) - 1 - len(tied)
     others = "the other one" if worse == 1 else f"the {worse} others"
     beyond = f" and is better than {others}" if worse else ""
-    return f"{text}, cannot be distinguished from {_with_scores(tied, _value)}{beyond}."
+    return f"{text}; it cannot be distinguished from {_with_scores(tied, _value)}{beyond}."
 
 
 def _mean(cell: Cell) -> float | None:
@@ -93,8 +93,8 @@ def _trained(cell: Cell) -> float:
 
 
 def _with_scores(cells: Sequence[Cell], score: Callable[[Cell], float]) -> str:
-    """``rotary (0.912), t5 (0.700) and none (0.500)``."""
-    texts = [f"{cell.label} ({score(cell):.3f})" for cell in cells]
+    """``"rotary" (0.912), "t5" (0.700) and "none" (0.500)``: some labels are words, and some have commas."""
+    texts = [f'"{cell.label}" ({score(cell):.3f})' for cell in cells]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 

@@ -128,6 +128,16 @@ def details_hint(report: Report) -> str:
     return f"not shown: {join_words(parts)}; --details prints them, --html PATH writes a page" if parts else ""
 
 
+def recheck_hint(report: Report) -> str:
+    """``24 proofs, of which 3 cannot be rechecked (proved at one length)``; empty if each has a theorem."""
+    proofs, at_one_length = len(report.proved), len(report.proved_at_one_length)
+    if not at_one_length:
+        return ""
+    return (
+        f"{phrases.pluralize(proofs, 'proof')}, of which {at_one_length:,} cannot be rechecked (proved at one length)"
+    )
+
+
 def gate_hint(report: Report) -> str:
     """The options that make an audit without the expectations of a kind a gate; empty if its kind expects something."""
     described = list(dict.fromkeys(f.law for f in phrases.properties(report.findings)))

@@ -150,6 +150,8 @@ class _AuditPrinter(EvidencePrinter):
     def _exit_code(self, report: Report) -> None:
         style = {0: "bold green", 1: "bold red"}.get(report.exit_code, "bold yellow")
         self.console.print()
+        if hint := summary.recheck_hint(report):
+            self._line(_text(hint), indent=0)
         self._line(
             Text.assemble((f"exit code {report.exit_code}", style), ": ", summary.exit_code_text(report)), indent=0
         )

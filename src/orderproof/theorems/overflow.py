@@ -23,11 +23,11 @@ from orderproof.logic.terms import (
     conjunction,
     less,
 )
-from orderproof.recheck.assumptions import SMALL_INTEGERS_ASSUMPTION
 from orderproof.theorems.context import Context
 from orderproof.theorems.open_fact import Axes, index
 from orderproof.theorems.statement import BATCH, STATEMENT_FUNCTIONS, TOKENS
 
+SMALL_INTEGERS_ASSUMPTION = "integers that depend on inputs, such as position ids, are less than 2^31 in size"
 _GREATEST = 2**31 - 1  # of a size, an index and an integer that depends on inputs
 _INT64 = (-(2**63), 2**63 - 1)
 

@@ -1,6 +1,6 @@
 """The certificate of a theorem about permuted tokens: the open recordings and every fact, as data.
 
-The format is that of `recheck/theorems/permutations`; docs/reference/certificate.md documents it.
+The format is that of `orderproof_recheck/permuted`; docs/reference/certificate.md documents it.
 """
 
 from __future__ import annotations

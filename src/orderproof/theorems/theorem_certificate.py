@@ -1,6 +1,6 @@
 """The certificate of a theorem: the open recordings, the statement's symbols and every fact, as data.
 
-The format is that of `recheck/theorems/theorem.py` and `notation.py`; docs/reference/certificate.md documents it.
+The format is that of `orderproof_recheck/theorem.py`; docs/reference/certificate.md documents it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Terms, formulas and operators of an open graph in the notation of certificates of theorems.
 
-The notation is that of `recheck/theorems/notation.py`; docs/reference/certificate.md documents it.
+The notation is that of `orderproof_recheck/logic/notation.py`; docs/reference/certificate.md documents it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from orderproof.records.audit import PortCause
 from tests.ports import planted_engine as planted
 from tests.ports.planted_engine import PlantedEngine
 
-PAGE = Path(__file__).parents[3] / "docs/ports.json.gz"
+PAGE = Path(__file__).parents[3] / "docs/evidence/ports/ports.json.gz"
 WINDOW = PortCause(cause="window", setting="sliding_window", stated="6", assumed="no window", remaining=6e-7)
 BASE = PortCause(
     cause="rotary base", setting="rope_parameters.rope_theta", stated="10000", assumed="1e+06, its own default",
@@ -140,7 +140,7 @@ def test_published_scripts_show_their_differences(published: PortsDocument) -> N
     ):
         of_setting = [g for g in groups if g.cause is not None and g.cause.setting == setting]
         group = next(g for g in of_setting if ("OLDER_KEYS" in script(g)) == needs_older_keys)
-        files.append(PAGE.parent / "ports" / group.script)
+        files.append(PAGE.parent / "scripts" / group.script)
         assert files[-1].read_text() == script(group)
     # In a process of their own: MLX starts threads, and later tests fork.
     run = "import runpy, sys\nfor file in sys.argv[1:]:\n    print(file)\n    runpy.run_path(file, run_name='__main__')"
@@ -173,7 +173,7 @@ def test_the_published_page_and_scripts_are_those_of_the_published_rows(publishe
     assert (PAGE.parent / "ports.md").read_text() == page(published)
     assert all(map(has_script, difference_groups(published.rows)))
     scripts = {group.script: script(group) for group in difference_groups(published.rows)}
-    assert {file.name: file.read_text() for file in (PAGE.parent / "ports").glob("*.py")} == scripts
+    assert {file.name: file.read_text() for file in (PAGE.parent / "scripts").glob("*.py")} == scripts
 
 
 def test_every_published_difference_has_a_cause_or_says_that_it_has_none(published: PortsDocument) -> None:

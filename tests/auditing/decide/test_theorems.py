@@ -18,8 +18,8 @@ from orderproof.auditing.record import open_calls
 from orderproof.auditing.record.assumptions import TWIN_ASSUMPTION
 from orderproof.logic.terms import FALSE
 from orderproof.models import load
-from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.records.audit import Theorem
+from orderproof_recheck.theorem import check_theorem
 
 TURN = 40  # [tokens] up to which the module keeps the order
 

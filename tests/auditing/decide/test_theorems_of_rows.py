@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from orderproof import prove
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.decide.theorem_certificates import theorem_certificate
-from orderproof.errors import CertificateError
 from orderproof.models import load
-from orderproof.recheck.theorems.derivation import derivation_lines
-from orderproof.recheck.theorems.theorem import check_theorem, digest_of
 from orderproof.records.audit import Theorem
 from orderproof.report.theorem_phrases import theorem_text
+from orderproof_recheck.derivation import derivation_lines
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem, digest_of
 
 TOKENS = 7
 MANY = 20  # [rows] up to which the rows of `MixesManyRows` are apart

@@ -1,4 +1,4 @@
-"""The page of known defects, `docs/known_defects.md`: public reports of wrong order, reproduced or shown fixed.
+"""The page of known defects, `docs/evidence/faults/known_defects.md`: public reports of wrong order, run again.
 
 python -m tests.laws.known_defects.__main__            write the page; some three minutes
 python -m tests.laws.known_defects.__main__ --print    print it only
@@ -28,7 +28,7 @@ from tests.laws.faults.fault import Planted
 from tests.laws.known_defects.cases import LIBRARY_CASES, NOT_RUN, LibraryCase
 from tests.laws.law_fixture import law_fixtures
 
-PAGE = Path(__file__).parents[3] / "docs/known_defects.md"
+PAGE = Path(__file__).parents[3] / "docs/evidence/faults/known_defects.md"
 LIBRARIES = ("transformers", "torch", "x-transformers", "rotary-embedding-torch")
 PACKING_REPORTS = ("huggingface/nanoVLM#201", "huggingface/trl#1230", "pytorch/torchtitan#2559")
 HEAD = """# Known defects

@@ -1,4 +1,4 @@
-"""The page of planted faults, `docs/planted_faults.md`: every measured law for every fault and every conforming model.
+"""The page of planted faults, `docs/evidence/faults/planted_faults.md`: each measured law for each fault.
 
 python -m tests.laws.planted_faults.__main__            write the page; some two minutes
 python -m tests.laws.planted_faults.__main__ --check    exit 1 if the page is stale
@@ -23,7 +23,7 @@ from tests.laws.faults.expected_overlaps import BY_DESIGN, EXPLAINED
 from tests.laws.faults.fault import Planted
 from tests.laws.law_fixture import law_fixtures
 
-PAGE = Path(__file__).parents[3] / "docs/planted_faults.md"
+PAGE = Path(__file__).parents[3] / "docs/evidence/faults/planted_faults.md"
 VERDICT_LETTERS: Mapping[Verdict, str] = {"held": "H", "refuted": "R", "undecided": "U", "not_applicable": "-"}
 HEAD = """# Planted faults
 
@@ -57,7 +57,7 @@ def page(faults: Mapping[str, LawVerdicts], correct: Mapping[str, LawVerdicts]) 
     design = f"refuted by: {', '.join(by_design) or 'no law'}; by checks only as explained"
     counts = [
         f"- faults: {len(planted)}, planted for {sum(len(f.laws) for f in planted)} laws; refuted by them: {caught}",
-        f"- refuted by a law they were not planted for: {refuted - caught}; those by checks are explained below",
+        f"- refuted by another law as well: {refuted - caught} times; where that law is a check, the reason is below",
         f"- conforming models: {len(correct)}; {design}",
     ]
     head = ["| | fault | " + " | ".join(law.name for law in measured_laws()) + " |"]
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.check:
         current = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == made
         if not current:
-            sys.stderr.write(f"docs/{PAGE.name} is stale; run python -m tests.laws.planted_faults.__main__\n")
+            sys.stderr.write(f"{PAGE.name} is stale; run python -m tests.laws.planted_faults.__main__\n")
         return int(not current)
     PAGE.write_text(made, encoding="utf-8")
     return 0

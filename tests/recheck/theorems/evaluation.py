@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-from orderproof.recheck.theorems.formulas import TRUE, AtMostZero, Every, Holds, IsZero, Not, Some
-from orderproof.recheck.theorems.terms import Apply, Expression, Floor, If, Product, Term, Variable
+from orderproof_recheck.logic.formulas import TRUE, AtMostZero, Every, Holds, IsZero, Not, Some
+from orderproof_recheck.logic.terms import Apply, Expression, Floor, If, Product, Term, Variable
 
 
 def value_of(  # noqa: C901

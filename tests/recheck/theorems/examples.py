@@ -12,14 +12,14 @@ from torch import nn
 from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
-from orderproof.recheck.assumptions import REAL_NUMBERS
-from orderproof.recheck.certificate_file import VERSION
-from orderproof.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.theorems.statement import MASK
 from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement, walk_branch
 from orderproof.theorems.theorem_certificate import recording_record
 from orderproof.theorems.theorem_notation import formula_data
+from orderproof_recheck.assumptions import REAL_NUMBERS
+from orderproof_recheck.certificate_file import KIND, VERSION
+from orderproof_recheck.theorem import check_theorem
 from tests.theorems import programs
 from tests.theorems.large_numbers import RECHECKED
 from tests.theorems.loops import IN_CHUNKS, LOOPS

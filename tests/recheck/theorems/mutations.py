@@ -13,8 +13,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from orderproof.errors import CertificateError
-from orderproof.recheck.theorems.theorem import check_theorem, digest_of
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem, digest_of
 from tests.recheck.theorems.examples import Certificate
 from tests.recheck.theorems.graph_mutations import (
     Mutation,

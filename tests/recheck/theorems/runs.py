@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orderproof.errors import CertificateError
-from orderproof.recheck.theorems.facts import read_number
-from orderproof.recheck.theorems.notation import read_formula, read_term
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.facts import read_number
+from orderproof_recheck.logic.notation import read_formula, read_term
 from tests.recheck.theorems.evaluation import value_of
 
 SIZES = ((2, 5), (3, 2), (2, 3))  # batch, tokens

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from orderproof.errors import CertificateError
-from orderproof.recheck.theorems.conditions import can_be_fulfilled, without_open_factors
-from orderproof.recheck.theorems.notation import read_formula
-from orderproof.recheck.theorems.theorem import check_theorem
+from orderproof_recheck.conditions import can_be_fulfilled, without_open_factors
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.logic.notation import read_formula
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.evaluation import value_of
 from tests.recheck.theorems.examples import Certificate, example
 

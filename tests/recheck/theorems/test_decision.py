@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import z3
 
-from orderproof.recheck.theorems.decision import Decision
-from orderproof.recheck.theorems.formulas import (
+from orderproof_recheck.logic.decision import Decision
+from orderproof_recheck.logic.formulas import (
     FALSE,
     TRUE,
     AtMostZero,
@@ -28,8 +28,8 @@ from orderproof.recheck.theorems.formulas import (
     opposite,
     some,
 )
-from orderproof.recheck.theorems.notation import read_formula, written
-from orderproof.recheck.theorems.terms import (
+from orderproof_recheck.logic.notation import read_formula, written
+from orderproof_recheck.logic.terms import (
     Apply,
     Expression,
     Floor,

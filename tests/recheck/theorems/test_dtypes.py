@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from orderproof.recheck.theorems.dtypes import expected_dtype
-from orderproof.recheck.theorems.facts import Fact, Predicates
-from orderproof.recheck.theorems.terms import integer
+from orderproof_recheck.dtypes import expected_dtype
+from orderproof_recheck.facts import Fact, Predicates
+from orderproof_recheck.logic.terms import integer
 
 DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32,
           torch.float64, torch.complex64)  # fmt: skip

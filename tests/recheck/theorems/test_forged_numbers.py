@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orderproof.errors import CertificateError
 from orderproof.logic.solver import Solver
-from orderproof.recheck.theorems.theorem import check_theorem
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import Certificate, recorded_module, unchecked
 
 Step = dict[str, Any]

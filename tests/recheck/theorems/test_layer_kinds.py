@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from orderproof.errors import CertificateError
 from orderproof.logic.solver import Solver
-from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.theorems import layers
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import recorded_module, unchecked
 from tests.theorems.stacks import STACKS
 

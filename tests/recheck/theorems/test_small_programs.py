@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orderproof.errors import CertificateError
-from orderproof.recheck.theorems.theorem import check_theorem
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import CASES, LAWS, LyingSolver, example, recorded, unchecked
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from orderproof.errors import CertificateError
 from orderproof.logic.solver import Solver
 from orderproof.logic.terms import FALSE
-from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.theorems import open_fact
 from orderproof.theorems.rules import pointwise
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import recorded, unchecked
 from tests.theorems.extreme_arguments import EXTREME
 

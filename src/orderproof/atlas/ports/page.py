@@ -19,7 +19,7 @@ from orderproof.tolerances import PORT_FACTOR
 
 INTRODUCTION = f"""# Ports of transformers
 
-Written by `orderproof ports`; not edited by hand. [How to compare a port](how_to/audit_a_port.md).
+Written by `orderproof ports`; not edited by hand. [How to compare a port](../../how_to/audit_a_port.md).
 
 Each row compares one architecture of transformers with another implementation, an *engine*, that reads the checkpoint
 that transformers saves: the same weights, the same tokens, both on the CPU in float32. The models are tiny (2 layers of
@@ -135,7 +135,7 @@ def _difference_line(group: DifferenceGroup) -> tuple[str, ...]:
     return (
         group.engine, group.variant, "-" if each is None else each.cause, setting, group.status,
         ", ".join(map(str, firsts[:4])), f"{max(sizes):.2g}" if sizes else "other tokens", names, stated,
-        f"[{group.script}](ports/{group.script})" if has_script(group) else "-",
+        f"[{group.script}](scripts/{group.script})" if has_script(group) else "-",
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orderproof.auditing.decide.contradiction import contradiction_reason
 from orderproof.auditing.decide.proof import build_proof, proof_scope
 from orderproof.auditing.explain.entries import source_of
-from orderproof.auditing.record.context import AuditContext, ProvedOutput
+from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, walk_graph
 from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.diagnosis.rule import RelationBreak
@@ -20,7 +20,7 @@ MAX_ROUNDS = 3  # of making constants uniform: a repaired constant can reveal an
 def complete_entry_map(
     context: AuditContext, done: LawWalk, output: str, dims: tuple[TokenDim, ...], breaks: list[RelationBreak]
 ) -> Completion:
-    """Prove the graph with the constants at these breaks made uniform, and run it; keep its walk for a certificate."""
+    """Prove the graph with the constants at these breaks made uniform, and run it."""
     law, captured, weights, total = done.law, done.captured, done.weights, 0
     scope = Scope(length=context.token_count, weights=weights)
     current = breaks
@@ -44,8 +44,6 @@ def complete_entry_map(
                 deviation, contradicts = search.deviation()
                 reason = contradiction_reason(search, deviation) if contradicts else ""
             agrees = not reason
-            if agrees and context.keep_walks:
-                context.walks.append(ProvedOutput(output, completed=True, walk=strict))
             return Completion(
                 verdict="proved" if agrees else "undecided", uniform_operand_count=total,
                 scope=proof_scope(context, strict, states_uniform=False),

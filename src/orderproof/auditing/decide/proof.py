@@ -8,8 +8,8 @@ from orderproof.auditing.explain.entries import source_of, uniform_text
 from orderproof.auditing.record.assumptions import TWIN_ASSUMPTION, change_assumptions, first_names
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, start_axes
-from orderproof.diagnosis.certificate import graph_fingerprint, graph_records
 from orderproof.diagnosis.domain.constants import draws_random_numbers
+from orderproof.diagnosis.graph_fingerprint import graph_fingerprint
 from orderproof.recording.captured_graph import ancestors, module_path
 from orderproof.records.audit import (
     RECORDED_CALL_ASSUMPTION,
@@ -86,5 +86,5 @@ def build_proof(done: LawWalk, output: str) -> Proof:
     counts = Counter(line.lemma for line in lines)
     return Proof(
         step_count=len(lines), distinct_step_count=len(kinds), lemma_counts=dict(counts.most_common()),
-        steps=tuple(lines), graph_fingerprint=graph_fingerprint(graph_records(done.captured, needed)),
+        steps=tuple(lines), graph_fingerprint=graph_fingerprint(done.captured, needed),
     )  # fmt: skip

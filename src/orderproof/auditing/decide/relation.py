@@ -20,7 +20,7 @@ from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import with_implied_expectation
 from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
-from orderproof.auditing.record.context import AuditContext, ProvedOutput
+from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.record.output_axes import token_layouts
 from orderproof.auditing.search.node_facts import first_violating_node
@@ -167,8 +167,6 @@ class Relation:
         if mismatch is not None or contradicts:
             return Decision("undecided", mismatch or contradiction_reason(search, deviation), scope, deviation, strict)
         vacuous = self.law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
-        if self.context.keep_walks:
-            self.context.walks.append(ProvedOutput(search.output, completed=False, walk=strict))
         reason = "vacuous: no token's output depends on another token" if vacuous else ""
         return Decision("proved", reason, scope, deviation, strict, vacuous)
 

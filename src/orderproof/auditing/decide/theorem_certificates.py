@@ -10,17 +10,18 @@ from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.length_ranges import Piece
 from orderproof.auditing.record.open_calls import OpenCalls
 from orderproof.auditing.record.open_inputs import NoTheorem
-from orderproof.errors import INTERNAL_ERROR, CertificateError, first_line
+from orderproof.errors import INTERNAL_ERROR, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
-from orderproof.recheck.certificate_file import VERSION
-from orderproof.recheck.theorems.theorem import KIND, check_theorem, range_order
 from orderproof.records.audit import Finding, Theorem
 from orderproof.theorems.permutation_certificate import moved_recording_record
 from orderproof.theorems.statement import Equivariance, Statement
 from orderproof.theorems.theorem import NOTHING_AGREES, walk_branch
 from orderproof.theorems.theorem_certificate import recording_record
 from orderproof.theorems.theorem_notation import formula_data
+from orderproof_recheck.certificate_file import KIND, VERSION
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem, range_order
 
 TESTED_BRANCHES = 2  # of a recording, by proofs at one length: a mask that hides nothing, and one with pads
 NO_MASK = "no attention mask"  # among what a theorem covers: the calls without and with a mask

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from orderproof.auditing.record.execution import ExecutorUnavailable, SubjectExecution
-from orderproof.auditing.record.law_walk import LawWalk
 from orderproof.auditing.record.open_calls import OpenCalls
 from orderproof.auditing.record.output_axes import find_output_axes, token_dim
 from orderproof.auditing.record.recorded_call import RecordedCall, Recording
@@ -24,21 +23,10 @@ from orderproof.recording.float64_parameters import Float64Parameters
 from orderproof.recording.reachable_state import ReachableState, reachable_state
 
 
-@dataclass(frozen=True)
-class ProvedOutput:
-    """A walk of the graph that proved a relation for one output."""
-
-    output: str
-    completed: bool  # the constants of the entry map were made uniform first
-    walk: LawWalk
-
-
 @dataclass
 class AuditContext(RecordedCall):
     """The call in which laws are decided, and other calls of the same subject."""
 
-    keep_walks: bool = False  # keep the walks that proved something, for certificates
-    walks: list[ProvedOutput] = field(default_factory=list, repr=False)
     _modes: dict[str, AuditContext | str] = field(default_factory=dict, repr=False)
     _runs: dict[str, AuditContext | str] = field(default_factory=dict, repr=False)
     _with_rows: dict[int, AuditContext | None] = field(default_factory=dict, repr=False)
@@ -112,7 +100,7 @@ class AuditContext(RecordedCall):
 
     def _for_subject(self, subject: Subject, length: int, *, whole_rows_only: bool = False) -> AuditContext:
         return AuditContext(
-            subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only, keep_walks=self.keep_walks,
+            subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only,
             float64_parameters=self.float64_parameters, runs_only=self.runs_only,
         )  # fmt: skip
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -180,9 +179,6 @@ class CausalLawAtRealTokens(CausalLaw):
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> NDArray[np.bool_]:
         pairs: NDArray[np.bool_] = super().forbidden_pairs(tokens, rows) & self._real_slots(rows, tokens)[0][:, None]
         return pairs
-
-    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
-        return super().relation(tokens, rows) | {"unchanged": self._real_slots(rows, tokens).astype(int).tolist()}
 
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         for change in super().input_changes(tokens, rows):

@@ -12,7 +12,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -163,10 +162,6 @@ class ProvedLaw(Law):
         return None
 
     @abstractmethod
-    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
-        """The relation of the runs as data for a certificate."""
-
-    @abstractmethod
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         """The changes to try, smallest first; `rows` is the number of rows of the batch."""
 
@@ -275,10 +270,6 @@ class EquivarianceLaw(ProvedLaw):
         last = {t.dim: t.prefix_length + tokens - 1 for t in dims} if self.last_token_only else {}
         return tuple(last.get(d, i) for d, i in enumerate(index))
 
-    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
-        generators = [p.tolist() for p in self.generators(tokens)]
-        return {"tokens": tokens, "generators": generators, "last_only": self.last_token_only}
-
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         movable = tokens - 1 if self.last_token_only else tokens
         group = self.generators(tokens)
@@ -319,9 +310,6 @@ class IndependenceLaw(ProvedLaw):
     """Some tokens are replaced; certain outputs are unchanged."""
 
     family = "independence"
-
-    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
-        return {"tokens": tokens, "generators": [], "last_only": False}
 
     def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:
         return None if dims else "the output has no token dimension"

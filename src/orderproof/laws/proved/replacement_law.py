@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -110,13 +109,6 @@ class ReplacementLaw(IndependenceLaw):
         unchanged, replaced = self.unchanged_slots(rows, tokens)[0], self.replaced_slots(rows, tokens)[0]
         pairs: SlotMask = unchanged[:, None] & replaced[None, :]
         return pairs
-
-    def relation(self, tokens: int, rows: int = 1) -> dict[str, Any]:
-        slots = {
-            name: slots_of(rows, tokens).astype(int).tolist()
-            for name, slots_of in (("replaced", self.replaced_slots), ("unchanged", self.unchanged_slots))
-        }
-        return {"tokens": tokens, "generators": [], "last_only": False, **slots}
 
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         slots = self.replaced_slots(rows, tokens)

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orderproof.errors import CertificateError
-from orderproof.recheck.theorems.notation import read_formula, read_term
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.logic.notation import read_formula, read_term
 from tests.recheck.theorems.evaluation import value_of
 from tests.recheck.theorems.runs import FALSE, OTHER, RAISES
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from orderproof.errors import CertificateError
-from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.theorems.equivariance import moved_fact
 from orderproof.theorems.equivariance.moved_fact import Axis, Dim
 from orderproof.theorems.equivariance.rules import lookup, movement, products, rows, writes
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.permutations.examples import MAPS, PROGRAMS, example, of_program
 from tests.recheck.theorems.permutations.runs import FALSE, contradiction
 

@@ -1,0 +1,1 @@
+"""Terms, formulas, their notation, and the procedure that decides them."""

@@ -1,0 +1,24 @@
+"""The rules of the operators: one file for each family, and nothing else to edit for a new operator.
+
+Each file declares its operators in a table. `OPERATORS` has them all, by name.
+"""
+
+from orderproof_recheck.operator import Operator
+from orderproof_recheck.rules.attention import ATTENTION
+from orderproof_recheck.rules.convolution import CONVOLUTION
+from orderproof_recheck.rules.creation import CREATION
+from orderproof_recheck.rules.lookup import LOOKUP
+from orderproof_recheck.rules.movement import MOVEMENT
+from orderproof_recheck.rules.normalization import NORMALIZATION
+from orderproof_recheck.rules.parts import PARTS
+from orderproof_recheck.rules.pieces import PIECES
+from orderproof_recheck.rules.pointwise import POINTWISE
+from orderproof_recheck.rules.products import PRODUCTS
+from orderproof_recheck.rules.rows import ROWS
+from orderproof_recheck.rules.running import RUNNING
+from orderproof_recheck.rules.softmax import SOFTMAX
+
+OPERATORS: dict[str, Operator] = {
+    **ATTENTION, **CONVOLUTION, **CREATION, **LOOKUP, **MOVEMENT, **NORMALIZATION, **PARTS, **PIECES, **POINTWISE,
+    **PRODUCTS, **ROWS, **RUNNING, **SOFTMAX,
+}  # fmt: skip

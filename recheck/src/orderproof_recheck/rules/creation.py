@@ -1,0 +1,178 @@
+"""Operators that create tensors, copy into them, or write into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates
+from orderproof_recheck.index_maps import Digits, read
+from orderproof_recheck.logic.formulas import FALSE, TRUE, every
+from orderproof_recheck.logic.notation import require
+from orderproof_recheck.logic.terms import Term, floor_of
+from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
+from orderproof_recheck.rules.movement import (
+    broadcast_element,
+    has_sizes,
+    single,
+    size_of,
+)
+from orderproof_recheck.rules.numbers import is_ordinary, rounded
+from orderproof_recheck.steps import Derived, Step
+
+
+def arange(step: Step) -> list[Derived]:
+    """Start + step * index."""
+    args = step.arguments()
+    require(1 <= len(args) <= 3 and len(step.shape) == 1, "expected one, two or three numbers")
+    if not all(isinstance(x, Term | int) for x in args) or step.claim.dtype not in INTEGER_LIMITS:
+        return [Derived(Predicates(ordinary=TRUE if all(map(is_ordinary, args)) else FALSE))]
+    start, end = (args[0], args[1]) if len(args) > 1 else (0, args[0])
+    stride = step.integer(args[2] if len(args) > 2 else 1)
+    first, last = step.term(start), step.term(end)
+    require(stride != 0, "a range without a step")
+    sign = 1 if stride > 0 else -1
+    count = floor_of((last - first) * sign + (abs(stride) - 1), abs(stride))
+    require(step.equal(count, step.shape[0]), "a range has another size")
+    return [Derived.of_value(first + single(step, 0) * stride, step.claim.dtype)]
+
+
+def _has_shape_of(step: Step, fact: Fact) -> None:
+    sizes = [size_of(fact, d) for d in range(len(fact.axes))]
+    fits = len(sizes) == len(step.shape) and all(map(step.equal, sizes, step.shape))
+    require(fits, "its result has another shape")
+
+
+def full(step: Step) -> list[Derived]:
+    """One number."""
+    name = step.name
+    if name in ("full", "zeros", "ones"):
+        has_sizes(step, step.argument(0, "size"))
+    elif name in ("new_full", "new_zeros", "new_ones"):
+        has_sizes(step, step.argument(1, "size"))
+        step.fact(0)
+    elif name != "scalar_tensor":
+        _has_shape_of(step, step.fact(0))
+    number = 0 if "zeros" in name else 1 if "ones" in name else step.args[0 if name == "scalar_tensor" else -1]
+    dtype = step.claim.dtype
+    if dtype == "bool":
+        require(isinstance(number, int), "a tensor is filled with a number that is not known")
+        return [Derived.of_value(TRUE if number else FALSE, dtype)]
+    if dtype in INTEGER_LIMITS:
+        require(isinstance(number, int | Term), "a tensor is filled with a number that is not known")
+        return [Derived.of_value(step.term(int(number) if isinstance(number, bool) else number), dtype)]
+    require(isinstance(number, int | float), "a tensor is filled with a number that is not known")
+    return [Derived.of_value(Cases(((TRUE, rounded(float(number), dtype)),)), dtype)]
+
+
+def copy(step: Step) -> list[Derived]:
+    """The elements of another tensor, broadcast to this shape."""
+    fact, source = step.fact(0), step.fact(1)
+    _has_shape_of(step, fact)
+    element = broadcast_element(step, source)
+    if source.dtype == fact.dtype:
+        return [Derived(element.predicates, element.value)]
+    return [Derived(_in_dtype(element.predicates, fact.dtype))]
+
+
+def _in_dtype(own: Predicates, dtype: str) -> Predicates:
+    """The predicates of a number that is converted: one that is as low as a mask may become any integer."""
+    if dtype in INTEGER_LIMITS or dtype == "bool":
+        return Predicates(same=own.same, zero=own.zero, ordinary=own.ordinary)
+    return own
+
+
+def empty(step: Step) -> list[Derived]:
+    """Memory that was not written: anything."""
+    if step.name in ("empty", "empty_strided", "empty_permuted"):
+        has_sizes(step, step.argument(0, "size"))
+    elif step.name in ("new_empty", "new_empty_strided"):
+        has_sizes(step, step.argument(1, "size"))
+        step.fact(0)
+    else:
+        _has_shape_of(step, step.fact(0))
+    return [Derived(Predicates(same=FALSE, ordinary=FALSE)) for _ in step.claims]
+
+
+def fill(step: Step) -> list[Derived]:
+    """One number at every place of a tensor."""
+    _has_shape_of(step, step.fact(0))
+    number = step.argument(1, "value")
+    if isinstance(number, Fact):
+        require(not number.axes, "a tensor is filled with several numbers")
+        if number.dtype == step.claim.dtype:
+            return [Derived(number.predicates, number.value)]
+        return [Derived(_in_dtype(number.predicates, step.claim.dtype))]
+    return full(step)
+
+
+def of_indices(step: Step) -> list[Derived]:
+    """Numbers that follow from the indices alone."""
+    args = [x for x in step.arguments() if not isinstance(x, Fact)]
+    require(len(args) == len(step.arguments()), "expected no tensor")
+    has_sizes(step, [step.argument(2, "steps")] if step.name == "linspace" else [args[0], args[-1]])
+    return [Derived(Predicates())]
+
+
+def written(step: Step, anywhere: Sequence[int], others: Sequence[Fact], *, aligned: bool) -> list[Derived]:
+    """A tensor into which others are written, anywhere along some dimensions (or everywhere)."""
+    fact = step.fact(0)
+    own = read(fact, step.all_digits(), step.equal)
+    parts = [own]
+    for other in others:
+        dims: list[Digits] = []
+        for d, axes in enumerate(other.axes):
+            fits = aligned and len(other.axes) == len(fact.axes) and d not in anywhere
+            fits = fits and step.equal(size_of(other, d), step.shape[d])
+            dims.append(step.digits(d) if fits else step.further(axes))
+        parts.append(read(other, dims, step.equal))
+    ordinary = every(*(p.ordinary for p in parts))
+    return [Derived(Predicates(every(*(p.same for p in parts)), ordinary=TRUE if ordinary is TRUE else FALSE))]
+
+
+def scatter(step: Step) -> list[Derived]:
+    """Elements written along one dimension."""
+    dim = step.dim(step.argument(1, "dim"), len(step.fact(0).axes))
+    given = [*step.arguments(2), *(step.argument(3, name) for name in ("src", "value")), step.kwargs.get("alpha")]
+    others = [x for x in given if isinstance(x, Fact)]
+    found = written(step, [dim], others, aligned=True)
+    numbers = [x for x in given if not isinstance(x, Fact)]
+    copied = [step.fact(0), *(x for x in given[1:] if isinstance(x, Fact))]
+    low = step.name == "scatter" and "reduce" not in step.kwargs and len(step.args) < 5  # nothing is multiplied
+    low = low and all(x.at_most_ordinary is TRUE for x in copied) and all(_is_at_most_ordinary(x) for x in numbers)
+    known = replace(found[0].predicates, low=TRUE if low else FALSE)
+    return [Derived(known if all(map(is_ordinary, numbers)) else replace(known, ordinary=FALSE))]
+
+
+def _is_at_most_ordinary(argument: object) -> bool:
+    return not isinstance(argument, int | float) or argument < ORDINARY_LIMIT
+
+
+def index_put(step: Step) -> list[Derived]:
+    """Elements written anywhere."""
+    indices = [x for x in step.argument(1, "indices") if x is not None]
+    return written(step, [], [*indices, step.fact(2, "values")], aligned=False)
+
+
+def _written(step: Step) -> Iterable[int]:
+    """Elements are written by their index along a dimension, and along those that are not written as a whole."""
+    own = step.fact(0)
+    others = [x for x in (*step.arguments(2), step.argument(3, "src")) if isinstance(x, Fact)]
+    parts = {d for x in others for d in range(len(x.axes)) if not step.equal(size_of(x, d), size_of(own, d))}
+    return parts | set(along(1, "dim")(step))
+
+
+CREATION: dict[str, Operator] = {
+    **operators(
+        ("full", "full_like", "new_full", "scalar_tensor", "zeros", "zeros_like", "new_zeros", "ones", "ones_like",
+         "new_ones"), full, READS,
+    ),
+    **operators(
+        ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"), empty, READS
+    ),
+    **operators(("scatter", "scatter_add", "scatter_reduce"), scatter, Permuted(by_index=_written)),
+    **operators(("index_put", "_unsafe_index_put", "index_put_"), index_put),
+    **operators(("linspace", "eye"), of_indices),
+    **operators(("copy", "copy_"), copy, READS),
+    "arange": Operator(arange), "fill": Operator(fill, READS),
+}  # fmt: skip

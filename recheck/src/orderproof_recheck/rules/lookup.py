@@ -1,0 +1,140 @@
+"""Operators that choose elements by integers: the element at the value of the index, or, if that is unknown, at any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from orderproof_recheck.facts import Fact, Predicates, axis
+from orderproof_recheck.index_maps import Digits, read
+from orderproof_recheck.logic.formulas import TRUE, at_most, every, if_else
+from orderproof_recheck.logic.notation import require
+from orderproof_recheck.logic.terms import Term
+from orderproof_recheck.operator import Operator, Permuted, operators
+from orderproof_recheck.rules.movement import ONE, size_of
+from orderproof_recheck.setting import Obligation
+from orderproof_recheck.steps import Derived, Step
+
+
+def chosen_element(
+    step: Step, fact: Fact, dims: Sequence[Digits], indices: Mapping[int, Fact], *, from_start: bool
+) -> Derived:
+    """The element at these indices, where some are chosen by the elements of other tensors."""
+    places = list(dims)
+    known = True
+    for dim, element in indices.items():
+        size = size_of(fact, dim)
+        if size is ONE:
+            places[dim] = ()
+        elif isinstance(element.value, Term):
+            value = element.value
+            if not from_start and not _is_positive(step, value):
+                value = if_else(at_most(0, value), value, value + size)
+            places[dim] = ((size, value),)
+        else:
+            known = False
+            places[dim] = step.further(fact.axes[dim])
+    found = read(fact, places, step.equal)
+    same = every(found.same, *(element.same for element in indices.values()))
+    if known and all(element.value is not None for element in indices.values()):
+        return Derived.of_element(found)
+    predicates = replace(found.predicates, same=same)
+    return Derived(predicates if known else Predicates(same, found.zero, ordinary=found.ordinary))
+
+
+def _is_positive(step: Step, value: Term) -> bool:
+    sizes = step.sizes(0)
+    return step.setting.discharge(Obligation(sizes, TRUE, at_most(0, value)))
+
+
+def embedding(step: Step) -> list[Derived]:
+    """Rows of a table."""
+    table, places = step.fact(0), step.fact(1, "indices")
+    require(len(table.axes) == 2 and len(step.shape) == len(places.axes) + 1, "a table of another rank")
+    rank = len(places.axes)
+    element = read(places, [step.digits(d) for d in range(rank)], step.equal)
+    return [chosen_element(step, table, [(), step.digits(rank)], {0: element}, from_start=True)]
+
+
+def index(step: Step) -> list[Derived]:
+    """Elements at indices for some dimensions, which are broadcast to each other."""
+    fact, given = step.fact(0), step.argument(1, "indices")
+    chosen = {d: x for d, x in enumerate(given) if x is not None}
+    require(chosen and all(isinstance(x, Fact) and x.dtype != "bool" for x in chosen.values()), "expected indices")
+    dims = sorted(chosen)
+    rank = max(len(x.axes) for x in chosen.values())
+    adjacent = dims == list(range(dims[0], dims[-1] + 1))
+    start = dims[0] if adjacent else 0
+    require(len(step.shape) == len(fact.axes) - len(chosen) + rank, "the result has another number of dimensions")
+    kept = [d for d in range(len(fact.axes)) if d not in chosen]
+    before = [d for d in kept if d < start]
+    places: list[Digits] = [()] * len(fact.axes)
+    for d in kept:
+        places[d] = step.digits(before.index(d) if d in before else kept.index(d) + rank)
+    elements = {}
+    for d, x in chosen.items():
+        own = range(rank - len(x.axes), rank)
+        digits = [() if size_of(x, k) is ONE else step.digits(start + j) for k, j in enumerate(own)]
+        elements[d] = read(x, digits, step.equal)
+    return [chosen_element(step, fact, places, elements, from_start=False)]
+
+
+def index_select(step: Step) -> list[Derived]:
+    """Elements at the indices of a vector along a dimension."""
+    fact, places = step.fact(0), step.fact(2, "index")
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    dims = step.all_digits()
+    element = read(
+        places, [() if size_of(places, d) is ONE else dims[dim] for d in range(len(places.axes))], step.equal
+    )
+    dims[dim] = ()
+    return [chosen_element(step, fact, dims, {dim: element}, from_start=False)]
+
+
+def gather(step: Step) -> list[Derived]:
+    """Elements along a dimension, at an index for each element of the result."""
+    fact, places = step.fact(0), step.fact(2, "index")
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    own = step.all_digits()
+    dims: list[Digits] = []
+    for d in range(len(fact.axes)):
+        shorter = d != dim and not step.equal(size_of(fact, d), step.shape[d])
+        if shorter:  # the first elements of a longer dimension
+            step.need(at_most(step.shape[d], size_of(fact, d)), "gather reads beyond its tensor")
+            (place,) = own[d] or ((ONE, ONE - 1),)
+            dims.append(((size_of(fact, d), place[1]),))
+        else:
+            dims.append(own[d])
+    return [chosen_element(step, fact, dims, {dim: read(places, own, step.equal)}, from_start=True)]
+
+
+def lookup_of_moved(step: Step) -> list[Derived]:
+    """Elements chosen by integers, which do not matter along a dimension whose elements are all the same."""
+    fact = step.fact(0)
+    rank = len(fact.axes)
+    if step.name in ("index", "_unsafe_index"):
+        chosen = [_any_if_equal(fact, d, x) for d, x in enumerate(step.argument(1, "indices"))]
+        step.args = [step.args[0], chosen]
+    elif step.name == "embedding":
+        step.args = [step.args[0], _any_if_equal(fact, 0, step.args[1]), *step.args[2:]]
+    else:
+        dim = step.dim(step.argument(1, "dim"), rank)
+        step.args = [*step.args[:2], _any_if_equal(fact, dim, step.args[2]), *step.args[3:]]
+    return LOOKUP[step.name].rule(step)
+
+
+def _any_if_equal(fact: Fact, dim: int, places: Any) -> Any:
+    """Indices along a dimension, or, if all elements along it are the same, any."""
+    first = sum(len(axes) for axes in fact.axes[:dim])
+    own = {axis(first + k) for k in range(len(fact.axes[dim]))}
+    matter = not isinstance(places, Fact) or not fact.variables.isdisjoint(own)
+    return places if matter else Fact(places.axes, places.dtype, Predicates())
+
+
+_OF_MOVED = Permuted(rule=lookup_of_moved)
+LOOKUP: dict[str, Operator] = {
+    "embedding": Operator(embedding, _OF_MOVED), "index_select": Operator(index_select, _OF_MOVED),
+    **operators(("index", "_unsafe_index"), index, _OF_MOVED),
+    **operators(("gather", "take_along_dim"), gather, _OF_MOVED),
+}  # fmt: skip

@@ -1,0 +1,220 @@
+"""Values: integers and booleans as terms and formulas, floating-point numbers by cases."""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from orderproof_recheck.facts import (
+    FLOATS,
+    INTEGER_LIMITS,
+    ORDINARY_LIMIT,
+    Cases,
+    Number,
+    Value,
+    cases_of,
+    joined_cases,
+)
+from orderproof_recheck.logic.formulas import (
+    FALSE,
+    Formula,
+    at_most,
+    equal,
+    every,
+    if_else,
+    less,
+    opposite,
+    some,
+)
+from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
+
+MAX_COMBINATIONS = 256
+CONVERSIONS = {"to", "_to_copy", "type_as"}
+
+
+def as_integer(value: Value) -> Term | None:
+    """A boolean as 0 or 1."""
+    if isinstance(value, Formula):
+        return if_else(value, integer(1), integer(0))
+    return value if isinstance(value, Term) else None
+
+
+def as_boolean(value: Value) -> Formula | None:
+    """An integer as true unless it is zero."""
+    if isinstance(value, Term):
+        return opposite(equal(value, 0))
+    return value if isinstance(value, Formula) else None
+
+
+_COMPARE: dict[str, Callable[[Term, Term], Formula]] = {
+    "eq": equal, "ne": lambda a, b: opposite(equal(a, b)), "lt": less, "le": at_most,
+    "gt": lambda a, b: less(b, a), "ge": lambda a, b: at_most(b, a),
+}  # fmt: skip
+_JOIN: dict[str, Callable[[Formula, Formula], Formula]] = {
+    **dict.fromkeys(("__and__", "bitwise_and", "logical_and", "mul"), every),
+    **dict.fromkeys(("__or__", "bitwise_or", "logical_or"), some),
+    **dict.fromkeys(
+        ("__xor__", "bitwise_xor", "logical_xor"),
+        lambda a, b: some(every(a, opposite(b)), every(opposite(a), b)),
+    ),
+}
+_ADD: dict[str, Callable[[Term, Term], Term]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "rsub": lambda a, b: b - a,
+    "maximum": lambda a, b: if_else(at_most(a, b), b, a), "max": lambda a, b: if_else(at_most(a, b), b, a),
+    "minimum": lambda a, b: if_else(at_most(a, b), a, b), "min": lambda a, b: if_else(at_most(a, b), a, b),
+}  # fmt: skip
+
+
+def value_of_operator(
+    name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any], common: str | None = None
+) -> Value | None:
+    """The value of a pointwise operator from the values of its operands, if the tables here have it.
+
+    `common`: The dtype to which torch converts two operands first.
+    """
+    exact = [v for v in values if not isinstance(v, Cases)]
+    if len(exact) == len(values) and options.get("alpha", 1) == 1:
+        found = _exact(name, exact, dtype, options)
+        if found is not None:
+            return found
+    return _by_cases(name, values, dtype, options, common)
+
+
+def _exact(name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any]) -> Value | None:
+    if name in CONVERSIONS:
+        return as_boolean(values[0]) if dtype == "bool" else as_integer(values[0]) if dtype in INTEGER_LIMITS else None
+    terms = [t for v in values if (t := as_integer(v)) is not None]
+    if name in _COMPARE and len(terms) == 2:
+        return _COMPARE[name](terms[0], terms[1])
+    if dtype == "bool":
+        return _boolean(name, [f for v in values if (f := as_boolean(v)) is not None])
+    return _integer(name, values, terms, options) if dtype in INTEGER_LIMITS else None
+
+
+def _boolean(name: str, values: Sequence[Formula]) -> Formula | None:
+    if name == "where" and len(values) == 3:
+        return some(every(values[0], values[1]), every(opposite(values[0]), values[2]))
+    if name in ("logical_not", "bitwise_not") and len(values) == 1:
+        return opposite(values[0])
+    return _JOIN[name](values[0], values[1]) if name in _JOIN and len(values) == 2 else None
+
+
+def _integer(name: str, values: Sequence[Value], terms: Sequence[Term], options: Mapping[str, Any]) -> Term | None:
+    if name == "where" and len(values) == 3:
+        condition = as_boolean(values[0])
+        return None if condition is None else if_else(condition, terms[1], terms[2])
+    if len(terms) == 1:
+        (only,) = terms
+        return (
+            only * -1
+            if name == "neg"
+            else if_else(at_most(only, only * -1), only * -1, only)
+            if name == "abs"
+            else None
+        )
+    if len(terms) != 2:
+        return None
+    first, second = terms
+    if name in _ADD:
+        return _ADD[name](first, second)
+    if name == "mul":
+        return first.times(second) if first.is_integer or second.is_integer else None
+    if not second.is_integer or second.constant <= 0:
+        return None
+    if name == "floor_divide" or (name == "div" and options.get("rounding_mode") == "floor"):
+        return floor_of(first, second.constant)
+    return remainder_of(first, second.constant) if name == "remainder" else None
+
+
+# ---------------------------------------------------------------------- by cases
+
+
+def _by_cases(
+    name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any], common: str | None
+) -> Value | None:
+    compute = _NUMBERS.get(name)
+    cases = [cases_of(v) for v in values]
+    if name in CONVERSIONS and dtype in INTEGER_LIMITS and cases[0] is not None and len(cases[0].pairs) == 1:
+        number = cases[0].pairs[0][1]
+        low, high = INTEGER_LIMITS[dtype]
+        return integer(int(number)) if math.isfinite(number) and low <= number <= high else None
+    if compute is None or any(c is None for c in cases) or dtype in INTEGER_LIMITS:
+        return None
+    if math.prod(len(c.pairs) for c in cases if c is not None) > MAX_COMBINATIONS or set(options) - _OPTIONS:
+        return None
+    pairs: list[tuple[Formula, Number]] = []
+    for chosen in product(*(c.pairs for c in cases if c is not None)):
+        condition = every(*(c for c, _ in chosen))
+        if condition is FALSE:
+            continue
+        try:
+            number = compute(*(n if common not in FLOATS else rounded(float(n), common) for _, n in chosen))
+        except (ArithmeticError, ValueError, TypeError):
+            return None
+        pairs.append((condition, bool(number) if dtype == "bool" else rounded(float(number), dtype)))
+    found = joined_cases(pairs)
+    if found is None or dtype == "bool":
+        return None if found is None else found.where(bool)
+    return found if dtype in FLOATS else None
+
+
+_OPTIONS = {"dtype", "device", "layout", "non_blocking", "copy", "memory_format", "pin_memory"}
+
+
+def _quotient(a: float, b: float) -> float:
+    return a / b
+
+
+def _larger(a: float, b: float) -> float:
+    """As torch has it: NaN if one of them is."""
+    return math.nan if a != a or b != b else max(a, b)
+
+
+def _smaller(a: float, b: float) -> float:
+    return math.nan if a != a or b != b else min(a, b)
+
+
+_NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "rsub": lambda a, b: b - a, "mul": operator.mul, "div": _quotient,
+    "neg": operator.neg, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge, "abs": abs, "maximum": _larger, "max": _larger, "minimum": _smaller,
+    "min": _smaller,
+    "where": lambda c, a, b: a if c else b, "logical_not": operator.not_,
+    "__and__": lambda a, b: a and b, "logical_and": lambda a, b: bool(a) and bool(b),
+    "logical_or": lambda a, b: bool(a) or bool(b), "__or__": lambda a, b: a or b, "bitwise_not": operator.not_,
+    "bitwise_and": lambda a, b: a and b, "bitwise_or": lambda a, b: a or b,
+    **dict.fromkeys(CONVERSIONS, lambda a: a), "square": lambda a: a * a, "relu": lambda a: max(a, 0.0),
+    "exp": math.exp, "sqrt": math.sqrt, "reciprocal": lambda a: 1 / a,
+    "log": lambda a: math.log(a) if a else -math.inf,
+}  # fmt: skip
+
+
+def is_ordinary(argument: object) -> bool:
+    """False for a number that is as large as a mask, infinite or NaN."""
+    return not isinstance(argument, int | float) or abs(argument) < ORDINARY_LIMIT
+
+
+def rounded(number: float, dtype: str) -> float:
+    """The number of a dtype that is nearest."""
+    if dtype == "float64" or not math.isfinite(number):
+        return number
+    if dtype == "bfloat16":
+        return _rounded_to_bfloat16(number)
+    code = {"float32": "<f", "float16": "<e"}[dtype]
+    try:
+        return float(struct.unpack(code, struct.pack(code, number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _rounded_to_bfloat16(number: float) -> float:
+    single = rounded(number, "float32")
+    if not math.isfinite(single):
+        return single
+    (bits,) = struct.unpack("<I", struct.pack("<f", single))
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0])

@@ -1,0 +1,318 @@
+"""Operators that compute an element of the result from one element of each operand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
+from orderproof_recheck.dtypes import promoted
+from orderproof_recheck.facts import (
+    FLOATS,
+    INTEGER_LIMITS,
+    ORDINARY_LIMIT,
+    Cases,
+    Fact,
+    Predicates,
+    Value,
+    product_of,
+)
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
+from orderproof_recheck.logic.notation import require
+from orderproof_recheck.logic.terms import Term, apply
+from orderproof_recheck.operator import READS, Operator, operators
+from orderproof_recheck.rules.movement import broadcast_element, size_of
+from orderproof_recheck.rules.numbers import CONVERSIONS, as_integer, is_ordinary, value_of_operator
+from orderproof_recheck.rules.pieces import number_fact
+from orderproof_recheck.rules.products import added
+from orderproof_recheck.steps import Derived, Step
+
+MAX_SCALE = 64.0
+ZERO_TO_ZERO = frozenset({
+    "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
+    "mish", "elu", "real", "conj",
+})  # fmt: skip
+EXPONENTIAL = frozenset({"exp", "exp2"})
+ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
+ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
+FINITE_AT_ZERO = frozenset({
+    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
+})  # fmt: skip
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+OTHERS = frozenset({
+    "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
+    "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
+    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
+    "acos", "atan", "tan", "sinh", "cosh",
+})  # fmt: skip
+
+TWO_OPERANDS = frozenset({
+    "add", "sub", "subtract", "rsub", "multiply", "mul", "div", "divide", "maximum", "minimum", "max", "min",
+})  # fmt: skip
+
+
+def pointwise(step: Step) -> list[Derived]:
+    """The result from the elements of the operands, which are broadcast to it."""
+    arguments = [x for x in step.arguments() if x is not None]
+    arguments = arguments[:1] if step.name in CONVERSIONS else arguments
+    if step.name in ("clamp", "clip", "clamp_min", "clamp_max"):
+        return [_clamped(step)]
+    elements = [_element(step, x) for x in arguments]
+    require(step.name in CONVERSIONS or any(isinstance(x, Fact) for x in arguments), "no operand is a tensor")
+    _check_shape(step, [x for x in arguments if isinstance(x, Fact)])
+    if step.name == "masked_fill":
+        elements = [elements[1], elements[2], elements[0]]
+    if step.name == "eq" and (whole := _is_whole_count(step, arguments)) is not None:
+        return [Derived.of_value(whole, "bool")]
+    name = "where" if step.name == "masked_fill" else step.name
+    values = [x.value for x in elements]
+    value: Value | None = None
+    common = promoted([1 if isinstance(x, Term) else x for x in arguments]) if len(arguments) == 2 else None
+    if all(v is not None and not _wraps(v, common) for v in values):
+        value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs, common)
+    if value is not None:
+        _check_operands(step, arguments, elements)
+        return [Derived.of_value(value, step.claim.dtype)]
+    if name == "where":
+        return [_chosen(*elements)]
+    found = _ranges(step, arguments, elements)
+    same = every(*(x.same for x in elements))
+    return [Derived(replace(found, same=same))]
+
+
+def _element(step: Step, argument: Any) -> Fact:
+    if isinstance(argument, Fact):
+        return broadcast_element(step, argument)
+    if isinstance(argument, Term):
+        return Fact((), "int64", Predicates(), argument)
+    if isinstance(argument, bool):
+        return number_fact(argument, "bool")
+    if isinstance(argument, int):
+        return number_fact(argument, "int64")
+    if isinstance(argument, float):
+        return Fact((), "float64", number_fact(argument, "float32").predicates, Cases(((TRUE, argument),)))
+    return Fact((), "float64", Predicates(ordinary=TRUE))  # a number that is computed from sizes: the same in both runs
+
+
+def _wraps(value: Value, dtype: str | None) -> bool:
+    """True of an integer that is no number of a dtype: what becomes of it is not followed."""
+    term = as_integer(value)
+    if dtype not in INTEGER_LIMITS or term is None or not term.is_integer:
+        return False
+    low, high = INTEGER_LIMITS[dtype]
+    return not low <= term.constant <= high
+
+
+def _check_operands(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> None:
+    """No operand wraps around: torch converts numbers and tensors without dimensions to the common dtype."""
+    common = promoted([1 if isinstance(x, Term) else x for x in arguments])
+    for element in elements if len(arguments) == 2 and common in INTEGER_LIMITS else ():
+        value = as_integer(element.value) if element.value is not None else None
+        if value is not None:
+            step.check_limits(value, str(common), step.claim.sizes)
+
+
+def _check_shape(step: Step, operands: Sequence[Fact]) -> None:
+    """Each dimension of the result has the size of an operand."""
+    rank = len(step.shape)
+    require(rank == max((len(f.axes) for f in operands), default=0), "its result has another number of dimensions")
+    for d, size in enumerate(step.shape):
+        places = [(f, d - rank + len(f.axes)) for f in operands]
+        own = [size_of(f, place) for f, place in places if place >= 0]
+        require(any(step.equal(x, size) for x in own), "its result has another shape")
+
+
+def _is_whole_count(step: Step, arguments: Sequence[Any]) -> Formula | None:
+    """`mask.sum() == mask.numel()`: every element is true."""
+    first = arguments[0]
+    if not isinstance(first, Fact) or not isinstance(first.value, Term) or step.shape:
+        return None
+    for name, count in step.setting.counts.items():
+        if first.value is apply(name) and not isinstance(arguments[1], Fact):
+            total = product_of(count.sizes)
+            if isinstance(arguments[1], Term | int) and step.term(arguments[1]) is total:
+                return holds(f"all of {name}")
+    return None
+
+
+def _chosen(condition: Fact, first: Fact, second: Fact) -> Derived:
+    """The first operand where a condition is true, the second elsewhere."""
+    if isinstance(condition.value, Formula):
+        test, other = condition.value, opposite(condition.value)
+
+        def pick(a: Formula, b: Formula) -> Formula:
+            return some(every(test, a), every(other, b))
+
+        return Derived(
+            Predicates(
+                same=every(implies(test, first.same), implies(other, second.same)),
+                zero=pick(first.zero, second.zero),
+                hidden=pick(first.hidden, second.hidden),
+                ordinary=every(implies(test, first.ordinary), implies(other, second.ordinary)),
+                low=every(implies(test, first.at_most_ordinary), implies(other, second.at_most_ordinary)),
+            )
+        )
+    zero = every(first.zero, second.zero)
+    return Derived(
+        Predicates(
+            same=every(condition.same, first.same, second.same), zero=zero, hidden=every(first.hidden, second.hidden),
+            ordinary=every(first.ordinary, second.ordinary), low=every(first.at_most_ordinary, second.at_most_ordinary),
+        )
+    )  # fmt: skip
+
+
+def _clamped(step: Step) -> Derived:
+    """Between two numbers, each of which may be missing."""
+    fact = broadcast_element(step, step.fact(0))
+    low, high = step.argument(1, "min"), step.argument(2, "max")
+    if step.name == "clamp_max":
+        low, high = None, step.argument(1, "max")
+    bounds = [x for x in (low, high) if x is not None]
+    if any(isinstance(x, Fact) for x in bounds):
+        return _clamped_by_tensors(step, [step.fact(0), *(x for x in bounds if isinstance(x, Fact))])
+    if fact.value is not None and all(type(x) is int for x in bounds) and isinstance(fact.value, Term):
+        value: Value | None = fact.value
+        for name, bound in (("maximum", low), ("minimum", high)):
+            if bound is not None and value is not None:
+                value = value_of_operator(name, [value, _element(step, bound).value or TRUE], step.claim.dtype, {})
+        if value is not None:
+            return Derived.of_value(value, step.claim.dtype)
+    inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))
+    return Derived(Predicates(same=fact.same, ordinary=fact.ordinary if inside else FALSE))
+
+
+def _is_small(bound: Any, sign: int) -> bool:
+    """True if a bound from below (sign 1), or from above (-1), leaves an ordinary number ordinary."""
+    if isinstance(bound, Term):
+        return False
+    return bound is None or (isinstance(bound, int | float) and bound * sign < ORDINARY_LIMIT)
+
+
+def _clamped_by_tensors(step: Step, operands: Sequence[Fact]) -> Derived:
+    _check_shape(step, operands)
+    elements = [broadcast_element(step, x) for x in operands]
+    same, ordinary = every(*(x.same for x in elements)), every(*(x.ordinary for x in elements))
+    return Derived(Predicates(same=same, ordinary=ordinary))
+
+
+def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:
+    """Where the result is zero, hidden and ordinary."""
+    name, first = step.name, elements[0]
+    scaled = all(map(is_ordinary, step.kwargs.values()))
+    ordinary = every(*(x.ordinary for x in elements)) if scaled else FALSE
+    if name in CONVERSIONS:
+        if step.claim.dtype not in FLOATS and not step.claim.dtype.startswith("complex"):
+            return Predicates(zero=first.zero, ordinary=ordinary)
+        return Predicates(zero=first.zero, hidden=first.hidden, ordinary=ordinary, low=first.predicates.low)
+    if name in (
+        "add",
+        "sub",
+        "subtract",
+        "rsub",
+        "multiply",
+        "mul",
+        "div",
+        "divide",
+        "maximum",
+        "minimum",
+        "max",
+        "min",
+    ):
+        require(len(elements) == 2 and step.kwargs.get("alpha", 1) == 1, "a scaled operand")
+        return _combined(step, arguments, elements)
+    if name in ANDS:
+        return Predicates(zero=some(*(x.zero for x in elements)), ordinary=ordinary)
+    if name in EXPONENTIAL:  # of a masking value, it underflows to zero
+        if first.hidden is not FALSE:
+            step.assume(FINITE_SCORES_ASSUMPTION)
+        return Predicates(zero=first.hidden, ordinary=first.at_most_ordinary)
+    if name in ORDINARY_BELOW:
+        if name == "softplus":  # it rises with its argument only if beta is positive, and is divided by beta
+            scaled = scaled and _is_moderate(step.argument(1, "beta", 1))
+        ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
+        return Predicates(zero=first.zero if name in ZERO_TO_ZERO else FALSE, ordinary=ordinary)
+    if name in ZERO_TO_ZERO:
+        return Predicates(zero=first.zero, ordinary=ordinary)
+    if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
+        return Predicates(zero=first.zero, ordinary=ordinary)
+    return Predicates(ordinary=every(ordinary, *_divisors(name, arguments, elements)))
+
+
+def _not_zero(fact: Fact) -> Formula:
+    """Where an element is not known to be zero."""
+    return opposite(fact.zero) if fact.zeros_are_known else FALSE
+
+
+def _divisors(name: str, arguments: Sequence[Any], elements: Sequence[Fact]) -> list[Formula]:
+    """Where no operand has a value near which the result is no ordinary number."""
+    if name in FINITE_AT_ZERO or name in COMPARISONS:
+        return []
+    if name == "floor_divide" or (name == "pow" and not isinstance(arguments[0], Fact)):
+        return [_can_divide(elements[1 if name == "floor_divide" else 0]), *map(_not_zero, elements)]
+    return [_not_zero(x) for x in elements]
+
+
+def _can_divide(fact: Fact) -> Formula:
+    """Where an element is not known to be zero, or so small that its inverse is no ordinary number."""
+    if isinstance(fact.value, Cases):
+        return fact.value.where(lambda number: abs(number) > 1 / ORDINARY_LIMIT)
+    return _not_zero(fact)
+
+
+def _is_moderate(factor: Any) -> bool:
+    """True for a positive number that leaves a masking value a masking value."""
+    return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
+
+
+def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:
+    name, (a, b) = step.name, elements
+    ordinary = every(a.ordinary, b.ordinary)
+    if name == "add":
+        return added(step, a.predicates, b.predicates)
+    if name in ("sub", "subtract", "rsub"):
+        a, b = (b, a) if name == "rsub" else (a, b)
+        hidden = every(a.hidden, b.ordinary)
+        if hidden is not FALSE:
+            step.assume(FINITE_SCORES_ASSUMPTION)
+        low = every(a.at_most_ordinary, b.ordinary)
+        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
+    if name in ("mul", "div", "multiply", "divide"):
+        factor = arguments[1]
+        masked = a.hidden is not FALSE or a.predicates.low is not FALSE
+        if masked and _is_moderate(factor):
+            step.scaled = min(1.0, factor if name in ("mul", "multiply") else 1 / factor)
+            require(step.remaining_share * MAX_SCALE >= 1, "masking values are scaled several times")
+            step.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {factor:g}")
+            return a.predicates
+        if name in ("div", "divide") and isinstance(factor, int | float) and 1 <= abs(factor) < math.inf:
+            return Predicates(zero=a.zero, ordinary=a.ordinary)
+        if name in ("div", "divide"):
+            divided = every(b.ordinary, _not_zero(b))
+            return Predicates(zero=every(a.zero, divided), ordinary=every(ordinary, _can_divide(b)))
+        return Predicates(zero=some(every(a.zero, b.ordinary), every(b.zero, a.ordinary)), ordinary=ordinary)
+    low = every(a.at_most_ordinary, b.at_most_ordinary)
+    if name in ("maximum", "max"):
+        ordinary = some(every(a.ordinary, some(b.ordinary, b.hidden)), every(b.ordinary, a.hidden))
+        hidden = every(a.hidden, b.hidden)
+        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
+    hidden = some(every(a.hidden, some(b.hidden, b.ordinary)), every(b.hidden, some(a.hidden, a.ordinary)))
+    if hidden is not FALSE:
+        step.assume(FINITE_SCORES_ASSUMPTION)
+    return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
+
+
+_NAMES = frozenset({
+    *ZERO_TO_ZERO, *EXPONENTIAL, *FINITE_AT_ZERO, *OTHERS, *CONVERSIONS, *TWO_OPERANDS - {"max", "min"}, "where",
+    "masked_fill", "clamp", "clip", "clamp_min", "clamp_max",
+})  # fmt: skip
+_MAY_WRAP = frozenset({"pow", "mul", "multiply", "square", "exp2"})
+_WITH_WEIGHTS = frozenset({"prelu", "_prelu_kernel"})  # which weight is used depends on the index
+
+POINTWISE: dict[str, Operator] = {
+    **operators(_NAMES - _MAY_WRAP - _WITH_WEIGHTS, pointwise, READS),
+    **operators(_MAY_WRAP, pointwise, READS, may_wrap=True),
+    **operators(_WITH_WEIGHTS, pointwise),
+}

@@ -1,0 +1,179 @@
+"""Sums of products, and triangular systems, in which an unknown reads those that are solved before it.
+
+A sum of products is the same in both runs if each product is: all factors are the same, or one is zero and the others
+are ordinary. The further indices of a step are those that are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
+from orderproof_recheck.facts import Axes, Fact, Predicates
+from orderproof_recheck.index_maps import Digits, read
+from orderproof_recheck.logic.formulas import FALSE, Formula, at_most, every, less, opposite, some
+from orderproof_recheck.logic.notation import require
+from orderproof_recheck.logic.terms import Term, integer
+from orderproof_recheck.operator import Operator, Permuted, operators
+from orderproof_recheck.rules.movement import ONE, broadcast_element, single, size_of
+from orderproof_recheck.rules.numbers import is_ordinary
+from orderproof_recheck.steps import Derived, Step
+
+Labels = Sequence[Hashable]
+
+
+def contraction(step: Step, operands: Sequence[tuple[Fact, Labels]], result: Mapping[Hashable, Digits]) -> Predicates:
+    """A sum of products over the labels that have no digits in the result."""
+    places = dict(result)
+    for fact, labels in operands:
+        require(fact.dtype == operands[0][0].dtype, "the factors have different dtypes")
+        require(len(labels) == len(fact.axes), "an operand has another number of dimensions")
+        for dim, label in enumerate(labels):
+            if label not in places and size_of(fact, dim) is not ONE:
+                places[label] = step.further(_finest(label, operands))
+    elements = []
+    for fact, labels in operands:
+        dims = [() if size_of(fact, d) is ONE else places[label] for d, label in enumerate(labels)]
+        elements.append(read(fact, dims, step.equal))
+    return product_sum(elements)
+
+
+def _finest(label: Hashable, operands: Sequence[tuple[Fact, Labels]]) -> Axes:
+    """Of the axes that operands have for a label, those with the most parts."""
+    found = [fact.axes[d] for fact, labels in operands for d, one in enumerate(labels) if one == label]
+    return max(found, key=len)
+
+
+def product_sum(factors: Sequence[Fact]) -> Predicates:
+    """The sum of the products of these elements, over all further indices."""
+    zero = some(*(every(f.zero, *(g.ordinary for g in factors if g is not f)) for f in factors))
+    return Predicates(
+        same=some(every(*(f.same for f in factors)), zero),
+        zero=zero,
+        ordinary=some(every(*(f.ordinary for f in factors)), zero),
+    )
+
+
+def added(step: Step, first: Predicates, second: Predicates) -> Predicates:
+    """The sum of two elements. Next to a mask an ordinary number does not count."""
+    hidden = some(
+        every(first.hidden, some(second.hidden, second.ordinary)),
+        every(second.hidden, some(first.hidden, first.ordinary)),
+    )
+    if hidden is not FALSE:
+        step.assume(FINITE_SCORES_ASSUMPTION)
+    return Predicates(
+        same=every(first.same, second.same),
+        zero=every(first.zero, second.zero),
+        hidden=hidden,
+        ordinary=every(first.ordinary, second.ordinary),
+        low=every(first.at_most_ordinary, second.at_most_ordinary),
+    )
+
+
+def linear(step: Step) -> list[Derived]:
+    """X W^T + b."""
+    fact, weight = step.fact(0), step.fact(1, "weight")
+    outer = [f"x{d}" for d in range(len(fact.axes) - 1)]
+    found = _labelled(step, [(fact, [*outer, "in"]), (weight, ["out", "in"])], [*outer, "out"])
+    bias = step.argument(2, "bias")
+    if bias is not None:
+        require(isinstance(bias, Fact), "expected a tensor as the bias")
+        found = added(step, found, broadcast_element(step, bias).predicates)
+    return [Derived(found)]
+
+
+def _labelled(step: Step, operands: Sequence[tuple[Fact, Labels]], result: Labels) -> Predicates:
+    """A contraction whose result has these labels."""
+    require(len(result) == len(step.shape), "the result has another number of dimensions")
+    places = {}
+    for d, label in enumerate(result):
+        places[label] = step.digits(d)
+        sizes = [size_of(f, k) for f, own in operands for k, one in enumerate(own) if one == label]
+        fits = all(size is ONE or step.equal(size, step.shape[d]) for size in sizes)
+        require(fits and any(step.equal(size, step.shape[d]) for size in sizes), "the result has another shape")
+    return contraction(step, operands, places)
+
+
+def _product(step: Step, first: Fact, second: Fact) -> Predicates:
+    """A B, with broadcasting of the outer dimensions."""
+    rows = ["row"] if len(first.axes) > 1 else []
+    columns = ["column"] if len(second.axes) > 1 else []
+    outer = max(len(first.axes), len(second.axes), 2) - 2
+    batch = [f"batch {d}" for d in range(outer)]
+    left = [*batch[outer - max(len(first.axes) - 2, 0) :], *rows, "sum"]
+    right = [*batch[outer - max(len(second.axes) - 2, 0) :], "sum", *columns]
+    return _labelled(step, [(first, left), (second, right)], [*batch, *rows, *columns])
+
+
+def matmul(step: Step) -> list[Derived]:
+    """A B."""
+    return [Derived(_product(step, step.fact(0), step.fact(1)))]
+
+
+def addmm(step: Step) -> list[Derived]:
+    """C + A B."""
+    require(step.kwargs.get("beta", 1) == 1, "a scaled sum of products")
+    require(is_ordinary(step.kwargs.get("alpha", 1)), "a product scaled by a number that is not ordinary")
+    found = _product(step, step.fact(1), step.fact(2))
+    return [Derived(added(step, found, broadcast_element(step, step.fact(0)).predicates))]
+
+
+def einsum(step: Step) -> list[Derived]:
+    """A product by labels."""
+    equation, facts = step.argument(0, "equation"), step.argument(1, "tensors")
+    require(isinstance(equation, str) and "..." not in equation, "an einsum with an ellipsis")
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    labels = [list(part) for part in left.split(",")]
+    require(arrow and all(len(set(part)) == len(part) for part in labels), "an einsum with a diagonal")
+    return [Derived(_labelled(step, list(zip(facts, labels, strict=True)), list(right)))]
+
+
+def solve_triangular(step: Step) -> list[Derived]:
+    """A X = B, or X A = B."""
+    system, right = step.fact(0), step.fact(1)
+    upper, left = step.argument(2, "upper"), step.argument(3, "left", True)
+    unit = step.argument(4, "unitriangular", False)
+    rank = len(step.shape)
+    require(all(type(x) is bool for x in (upper, left, unit)), "an option is no boolean")
+    require(rank > 1 and len(system.axes) == len(right.axes) == rank, "its operands have other dimensions")
+    solved, other = (rank - 2, rank - 1) if left else (rank - 1, rank - 2)
+    size = size_of(right, solved)
+    square = all(step.equal(size_of(system, d), size) for d in (rank - 2, rank - 1))
+    require(square and step.equal(step.shape[solved], size), "its system has another size")
+    before_row, (row, column) = single(step, solved), (_further(step, size) for _ in range(2))
+    batch = [step.digits(d) for d in range(rank - 2)]
+    pair = [(row,), (column,)] if left else [(column,), (row,)]
+    of_right = [*batch, (), ()]
+    of_right[solved], of_right[other] = (row,), step.digits(other)
+    a, b = read(system, [*batch, *pair], step.equal), read(right, of_right, step.equal)
+    first_to_last = upper != left
+    at, own = row[1], column[1]
+    earlier = at_most(at, before_row) if first_to_last else at_most(before_row, at)
+    compare = less if unit else at_most
+    within = every(earlier, compare(own, at) if first_to_last else compare(at, own))
+    same = every(_if(within, a.same), _if(earlier, b.same))
+    ordinary = every(_if(within, a.ordinary), _if(earlier, b.ordinary)) if unit else FALSE
+    return [Derived(Predicates(same=same, ordinary=ordinary))]
+
+
+def _further(step: Step, size: Term) -> tuple[Term, Term]:
+    """A further index of this size, as a digit."""
+    if size is integer(1):
+        return size, integer(0)
+    ((extent, place),) = step.further((size,))
+    return extent, place
+
+
+def _if(premise: Formula, conclusion: Formula) -> Formula:
+    return some(opposite(premise), conclusion)
+
+
+_ANY_ORDER = Permuted(in_any_order=(0, 1))
+PRODUCTS: dict[str, Operator] = {
+    **operators(("matmul", "mm", "bmm", "mv", "dot"), matmul, _ANY_ORDER, may_wrap=True),
+    **operators(("addmm", "baddbmm"), addmm, _ANY_ORDER, may_wrap=True),
+    **operators(("linear",), linear, _ANY_ORDER, may_wrap=True),
+    **operators(("einsum",), einsum, _ANY_ORDER, may_wrap=True),
+    "__matmul__": Operator(matmul, _ANY_ORDER), "linalg_solve_triangular": Operator(solve_triangular),
+}  # fmt: skip
