@@ -14,7 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("compiler", [None, "false"], ids=["as the machine has it", "a compiler that fails"])
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        pytest.param(None, id="as the machine has it", marks=pytest.mark.slow),
+        pytest.param("false", id="a compiler that fails"),
+    ],
+)
 def test_a_wheel_is_built(tmp_path: Path, compiler: str | None) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()

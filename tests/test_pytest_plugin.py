@@ -160,6 +160,7 @@ def test_workers_send_what_they_found(inner: pytest.Pytester):
     assert written(inner.path / "order.json") == written(inner.path / "alone.json")
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_takes_no_finished_test_along(inner: pytest.Pytester):
     inner.makepyfile(TWO + "\ndef test_third():\n    import os\n    os._exit(9)\n")
     done = inner.runpytest("-p", "xdist", "-n", "1", "--max-worker-restart=0", OPTION, "order.json")
@@ -173,6 +174,7 @@ def test_an_interrupted_session_still_writes(inner: pytest.Pytester):
     assert len(written(inner.path / "order.json").findings) == 8
 
 
+@pytest.mark.slow
 def test_what_is_not_a_number_survives_the_way_to_the_report(inner: pytest.Pytester):
     inner.makepyfile(
         """

@@ -18,11 +18,13 @@ from orderproof.blocks import (
 from orderproof.encodings import ALiBi, Claims, NoEncoding, PositionalEncoding, Rotary
 from orderproof.errors import EncodingError, PositionError, UsageError
 from tests.encodings.examples import (
+    SOON,
     WIDTH,
     every_encoding,
     every_encoding_and_mask,
     exports,
     normal,
+    one_encoding_of_each_site,
     placed,
     tolerance,
     usable_encodings,
@@ -44,7 +46,14 @@ def test_the_fingerprint_block_is_the_same_for_the_same_seed(name: str, causal: 
     assert not blocks[0].training
 
 
-@pytest.mark.parametrize("name", [name for name, causal in usable_encodings if not causal])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in SOON else pytest.mark.slow)
+        for name, causal in usable_encodings
+        if not causal
+    ],
+)
 @exports
 def test_an_encoder_exports_and_the_graph_gives_the_same_numbers(name: str) -> None:
     # One layer: a second one exports the same code again. A decoder is exported below.
@@ -61,7 +70,7 @@ def assert_no_value_is_read(program: torch.export.ExportedProgram) -> None:
     assert not {target for target in targets if "aten.item" in target or "_assert_scalar" in target}
 
 
-@every_encoding
+@one_encoding_of_each_site
 def test_it_compiles_without_a_break(name: str) -> None:
     torch.compiler.reset()  # torch counts the models compiled before as recompilations of this one
     block, x = fingerprint_model(name, causal=True, layers=1), normal(2, 7, WIDTH, dtype=torch.float32)

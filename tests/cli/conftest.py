@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 
 from orderproof.cli import main
 
-Run = Callable[..., tuple[int, str, str]]
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
 STAGE = re.compile(r"^orderproof: .* \.\.\.\n", re.MULTILINE)  # a line of progress, which test_progress.py tests
 
 
@@ -21,11 +29,11 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "120")
 
-    def call(*arguments: str) -> tuple[int, str, str]:
+    def call(*arguments: str) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["orderproof", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
         captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, STAGE.sub("", captured.err)
+        return Outcome(int(ended.value.code or 0), captured.out, STAGE.sub("", captured.err))
 
     return call

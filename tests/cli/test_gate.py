@@ -203,7 +203,7 @@ def test_all_reports_name_the_line_of_the_mask(run: Run, tmp_path: Path) -> None
     assert f"{PLACE}: mask = torch.ones" in names["junit"].read_text()
 
 
-def test_python_and_pytest_expect_the_same(tmp_path: Path) -> None:
+def test_python_expects_the_same() -> None:
     layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
     assert audit(layer, laws=["causal"]).exit_code == prove(layer, "causal").kind.count("check") == 1
     assert audit(layer, laws=["causal"], expect={"causal": "any"}).exit_code == 0
@@ -212,6 +212,10 @@ def test_python_and_pytest_expect_the_same(tmp_path: Path) -> None:
     assert prove(layer, "permutation", kind="encoder", expect="fails").outcome == "fail"
     with pytest.raises(UsageError, match="expected kind for a module or a text; got it for a Subject"):
         audit(from_module(layer), kind="decoder")
+
+
+@pytest.mark.slow
+def test_pytest_expects_the_same(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     (tmp_path / "test_model.py").write_text(
         "from model import bad\n\ndef test_causal(orderproof):\n"

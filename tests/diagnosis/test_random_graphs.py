@@ -210,13 +210,13 @@ def check(captured: CapturedGraph) -> None:
 COMMON = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=24, derandomize=True, **COMMON)
+@settings(max_examples=8, derandomize=True, **COMMON)
 @given(PROGRAMS)
 def test_nothing_said_of_a_random_program_is_contradicted(program: list[Any]) -> None:
     check(recorded(Machine(program)))
 
 
-@settings(max_examples=4, derandomize=True, **COMMON)
+@settings(max_examples=2, derandomize=True, **COMMON)
 @given(PROGRAMS)
 def test_nothing_said_of_a_random_module_as_captured_is_contradicted(program: list[Any]) -> None:
     check(capture(Machine(program), (tokens(0).float(),)))

@@ -18,6 +18,7 @@ from tests.diagnosis.corpus.broken_order import ORDER
 from tests.diagnosis.corpus.pair import Pair, named
 from tests.diagnosis.corpus.parts import attend
 from tests.diagnosis.walking import Program, examine
+from tests.pairs import first_soon
 
 PAIRS = [*ORDER, *CAUSALITY]
 
@@ -37,7 +38,11 @@ def test_model_that_breaks_the_law_is_not_proved(pair: Pair) -> None:
         assert finding.witness is None
 
 
-@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair.twin is not None], ids=named)
+TWINS = [pair for pair in PAIRS if pair.twin is not None]
+SOME = [*TWINS[::3], *TWINS[1::3], *TWINS[2::3]]  # of each file, a third first
+
+
+@pytest.mark.parametrize("pair", first_soon(SOME, len(TWINS[::3])), ids=named)
 def test_its_twin_without_the_fault_is_proved(pair: Pair) -> None:
     assert pair.twin is not None
     finding = pair.finding(pair.twin, pair.twin_law or pair.law)

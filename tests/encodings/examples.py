@@ -13,6 +13,7 @@ from orderproof import encodings
 from orderproof.blocks import raster_positions
 from orderproof.encodings import AttentionContent, Claims, ModelSizes, PositionalEncoding
 from orderproof.encodings.visibility_mask import visibility_mask
+from tests.pairs import pairs_soon
 
 torch.set_num_threads(1)  # small tensors do not benefit from threads
 
@@ -20,6 +21,10 @@ WIDTH, HEADS, LENGTH = 32, 4, 64
 HEAD_WIDTH = WIDTH // HEADS
 
 every_encoding = pytest.mark.parametrize("name", encodings.names())
+SOON = {"rotary", "mrope", "sinusoidal", "t5", "forgetting"}  # of each site
+one_encoding_of_each_site = pytest.mark.parametrize(  # and all with `-m slow`: each is compiled or exported
+    "name", [pytest.param(name, marks=() if name in SOON else pytest.mark.slow) for name in encodings.names()]
+)
 every_mask = pytest.mark.parametrize("causal", [True, False], ids=["causal", "bidirectional"])
 # torch.export copies a tree specification through a class it has itself marked as deprecated (torch 2.13).
 exports = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
@@ -46,6 +51,13 @@ usable_encodings = [
 every_encoding_and_mask = pytest.mark.parametrize(("name", "causal"), usable_encodings)
 IN_ATTENTION = [(name, causal) for name, causal in usable_encodings if build(name).claims.site != "embed"]
 every_encoding_in_attention = pytest.mark.parametrize(("name", "causal"), IN_ATTENTION)
+
+
+def in_attention_with(argument: str, *values: object) -> pytest.MarkDecorator:
+    """Every encoding, every mask and these values by pairs; the whole product with `-m slow`."""
+    names = dict.fromkeys(name for name, _ in IN_ATTENTION)
+    rows = pairs_soon(names, (True, False), values, allowed=lambda name, causal, _: (name, causal) in IN_ATTENTION)
+    return pytest.mark.parametrize(("name", "causal", argument), rows)
 
 
 HOOKS = {"embed": ("embed",), "rotate": ("rotate",), "bias": ("bias", "score_mod"), "none": ()}

@@ -22,6 +22,7 @@ from tests.encodings.examples import (
     build,
     every_encoding_in_attention,
     hooks,
+    in_attention_with,
     placed,
     qkv,
     token_state_of,
@@ -91,8 +92,7 @@ def test_it_is_the_formula(name: str, causal: bool, backend: str) -> None:
     assert (found - expected).abs().max() < tolerance(torch.float64, terms=100)
 
 
-@every_encoding_in_attention
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@in_attention_with("dtype", torch.float64, torch.float32, torch.bfloat16)
 def test_every_backend_gives_the_same_numbers(name: str, causal: bool, dtype: torch.dtype) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9, dtype=dtype)
     real = torch.arange(9) >= torch.tensor([[0], [4]])

@@ -11,7 +11,7 @@ from torch import Tensor
 from orderproof import encodings, positions
 from orderproof.encodings import T5Bias, attention
 from orderproof.errors import UsageError
-from tests.encodings.examples import build, every_encoding_in_attention, qkv
+from tests.encodings.examples import build, in_attention_with, qkv
 from tests.encodings.functions import AttentionName, attention_of, depends_on_positions_alone, every_hook, hook_of
 
 # Tracing FlexAttention looks at the bias's gradient.
@@ -54,8 +54,7 @@ def is_fused(name: str, backend: AttentionName) -> bool:
     return backend == "flex" and not encoding.claims.adds_to_values
 
 
-@every_encoding_in_attention
-@pytest.mark.parametrize("backend", ["sdpa", "eager", "flex"])
+@in_attention_with("backend", "sdpa", "eager", "flex")
 def test_second_derivatives_of_attention_are_right_or_refused(name: str, causal: bool, backend: AttentionName) -> None:
     function, at = attention_of(name, causal=causal, backend=backend)
     refusal = REFUSALS.get(backend) if is_fused(name, backend) else None

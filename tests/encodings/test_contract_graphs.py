@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from orderproof import positions
+from orderproof import encodings, positions
 from orderproof.encodings import PositionalEncoding, attention
 from tests.encodings.examples import (
+    SOON,
     WIDTH,
     build,
     call,
@@ -20,10 +21,13 @@ from tests.encodings.examples import (
 )
 
 
-@every_encoding
 @pytest.mark.parametrize(
-    ("dynamic", "most"),
-    [pytest.param(True, 1, id="dynamic", marks=pytest.mark.slow), pytest.param(None, 2, id="as torch chooses")],
+    ("name", "dynamic", "most"),
+    [
+        pytest.param(name, dynamic, most, marks=() if name in SOON and dynamic is None else pytest.mark.slow)
+        for name in encodings.names()
+        for dynamic, most in ((True, 1), (None, 2))  # None: as torch chooses
+    ],
 )
 def test_a_new_length_needs_no_python_branch(name: str, dynamic: bool | None, most: int) -> None:
     torch.compiler.reset()  # torch counts the encodings compiled before as recompilations of this one

@@ -12,7 +12,7 @@ from torch.func import grad, hessian, jacrev, jvp, vjp, vmap
 from orderproof import encodings, positions
 from orderproof.encodings import LearnedAbsolute, Rotary, Sinusoidal
 from orderproof.errors import EncodingError, PositionError, UsageError
-from tests.encodings.examples import build, call, every_encoding_in_attention, normal, operands, placed
+from tests.encodings.examples import build, call, in_attention_with, normal, operands, placed
 from tests.encodings.functions import (
     TOKENS,
     AttentionName,
@@ -73,8 +73,7 @@ def test_transforms_of_the_hook_agree_with_autograd(name: str, dtype: torch.dtyp
     assert matter or depends_on_positions_alone(name)
 
 
-@every_encoding_in_attention
-@pytest.mark.parametrize("backend", ["sdpa", "eager"])
+@in_attention_with("backend", "sdpa", "eager")
 def test_transforms_of_attention_agree_with_autograd(name: str, causal: bool, backend: AttentionName) -> None:
     function, at = attention_of(name, causal=causal, backend=backend)
     assert check_transforms(function, at, rtol=1e-11) >= 3

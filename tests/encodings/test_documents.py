@@ -12,12 +12,11 @@ from orderproof.blocks import Transformer, fingerprint_model
 from orderproof.encodings import NoEncoding, Rotary, attention
 from orderproof.errors import PositionError, UsageError
 from tests.encodings.examples import (
-    IN_ATTENTION,
     WIDTH,
     build,
     every_encoding,
     every_encoding_and_mask,
-    every_encoding_in_attention,
+    in_attention_with,
     normal,
     placed,
     qkv,
@@ -28,19 +27,10 @@ from tests.encodings.examples import (
 LENGTHS = [4, 1, 4]
 BOUNDARIES = torch.tensor([0, 4, 5, 9])
 START_AGAIN = re.escape("k_positions: expected rising or distinct positions along the row, got some that restart")
-every_backend = pytest.mark.parametrize("backend", ["sdpa", "eager", "flex"])
+with_every_backend = in_attention_with("backend", "sdpa", "eager", "flex")
 
 
-@pytest.mark.parametrize(
-    ("name", "causal", "backend"),
-    [
-        # Each call of flex attention is traced: bidirectional, one encoding that rotates and one that biases.
-        pytest.param(name, causal, backend, marks=pytest.mark.slow if slow else ())
-        for name, causal in IN_ATTENTION
-        for backend in ("sdpa", "eager", "flex")
-        for slow in [backend == "flex" and not causal and name not in ("rotary", "alibi")]
-    ],
-)
+@with_every_backend
 def test_packed_documents_give_the_result_of_separate_rows(name: str, causal: bool, backend: str) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9)
     token_state = token_state_of(encoding, 9)
@@ -94,8 +84,7 @@ def test_documents_continue_from_a_cache(name: str) -> None:
     assert (torch.cat(parts, dim=1) - whole).abs().max() < tolerance(torch.float64, terms=WIDTH * 30)
 
 
-@every_encoding_in_attention
-@every_backend
+@with_every_backend
 def test_restarting_positions_without_document_ids_are_rejected(name: str, causal: bool, backend: str) -> None:
     encoding, (q, k, v) = build(name, causal=causal).requires_grad_(False), qkv(9, 9)
     given = {

@@ -19,6 +19,7 @@ from tests.browser import CHROMIUM, WHY_NOT
 from tests.explain.conftest import Open
 from tests.explain.examples import HOSTILE, cell, study, study_text
 from tests.explain.page_actions import go
+from tests.pairs import first_soon
 from tests.report import examples
 from tests.report.page_examples import off_by_one
 
@@ -59,7 +60,7 @@ def opened(page: Page) -> Page:
         off_by_one,
     ],
 )
-@pytest.mark.parametrize("embedded", [True, False])
+@pytest.mark.parametrize("embedded", first_soon([False, True]))
 def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Callable[[], Report], embedded: bool):
     report = make()
     page = open_page("model", **({"report": report} if embedded else {})).page

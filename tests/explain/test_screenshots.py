@@ -13,6 +13,7 @@ from PIL import Image
 
 from orderproof.explain import bundled_study
 from tests.explain.conftest import Open
+from tests.pairs import first_soon
 
 KEPT = Path(__file__).parents[2] / "docs" / "images"
 SHOTS = {
@@ -23,7 +24,7 @@ SHOTS = {
 }
 
 
-@pytest.mark.parametrize("name", SHOTS)
+@pytest.mark.parametrize("name", first_soon(SHOTS, 2))
 def test_a_picture_shows_its_panel_and_the_documentation_has_it(name: str, open_page: Open, tmp_path: Path) -> None:
     step, colours = SHOTS[name]
     seen = open_page(step, width=1280, study=bundled_study())

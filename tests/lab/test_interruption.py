@@ -73,6 +73,7 @@ def rows(folder: Path) -> dict[str, tuple[str, ...]]:
             return {}
 
 
+@pytest.mark.slow
 def test_a_killed_and_an_interrupted_study_have_the_same_results(tmp_path: Path) -> None:
     checkpoints = tmp_path / "store" / "checkpoints"
     runs = with_overrides(tiny_study(), CHANGES).runs()

@@ -34,8 +34,8 @@ def test_proved_laws_determine_whether_the_scored_answers_are_invariant(settings
 
 
 def test_an_invariant_model_scores_exactly_the_ceiling_of_a_balanced_question():
-    for layers, causal, seed in ((2, False, 0), (2, False, 1), (1, True, 0)):
-        run = small_run(encoding="none", layers=layers, causal=causal, seed=seed)
+    for layers, causal in ((2, False), (1, True)):
+        run = small_run(encoding="none", layers=layers, causal=causal)
         result = train(run)
         (at,) = result.lengths
         assert Fraction(at.right, at.scored) == run.question.ceiling(at.length).value == Fraction(1, 2)
@@ -70,6 +70,7 @@ def test_only_a_score_above_the_ceiling_of_all_rows_contradicts_a_proof():
         proof_consistency.check_scores_against_proofs(run, result.model_copy(update={"lengths": [above]}), laws)
 
 
+@pytest.mark.slow
 def test_two_causal_layers_without_positions_learn_the_question_and_one_does_not():
     """Claim 1 (one query) at its boundary, on trained models."""
     settings = {"encoding": "none", "causal": True, "width": 32, "heads": 4, "steps": 600, "learning_rate": 0.001}

@@ -17,7 +17,9 @@ SMALL = [
     "question.letters=4", "width=16", "heads=2", "hidden=16", "steps=40", "measure_every=40", "batch=4", "batched=true",
     "train_lengths=[3,4]", "test_lengths=[3,6]", "test_rows=8",
 ]  # fmt: skip
-ENCODINGS = ["none", "rotary", "t5", "cope"]  # cope changes a tensor in place
+ENCODINGS = [  # cope changes a tensor in place
+    "cope", *(pytest.param(name, marks=pytest.mark.slow) for name in ("none", "rotary", "t5")),
+]  # fmt: skip
 
 
 def small_batch(encoding: str, *, record_at: int) -> WeightBatch:

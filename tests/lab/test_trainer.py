@@ -83,7 +83,7 @@ def test_the_state_of_the_process_does_not_change_the_result(undisturbed: dict[s
         torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("keep_every", [1, 4, 100])
+@pytest.mark.parametrize("keep_every", [4, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 100))])
 def test_a_run_resumes_from_every_step_with_the_same_result(tmp_path: Path, keep_every: int) -> None:
     run = tiny_run(encoding="t5", steps=9, keep_every=keep_every, measure_every=2)
     uninterrupted = reproducible_part(train(run))
@@ -105,6 +105,7 @@ def test_a_run_stopped_repeatedly_has_the_same_result(tmp_path: Path) -> None:
     assert reproducible_part(train(run, tmp_path)) == reproducible_part(train(run))
 
 
+@pytest.mark.slow
 def test_a_run_killed_repeatedly_has_the_same_result(tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
     run = tiny_study().runs()[3]
     file = tmp_path / f"{run.id}.safetensors"

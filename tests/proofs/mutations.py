@@ -98,13 +98,3 @@ MUTATIONS = [
     ("symbolic/moved_axes", "softmax_of_moved_scores", "S S' ->", "S S ->"),
     ("symbolic/moved_axes", "whole_row_function", "symmetric_reduction h ->", "True ->"),
 ]  # fmt: skip
-
-SAMPLE = {  # compiled by every run of the tests; the others are marked slow
-    ("argument/softmax", "softmax_perm"),
-    ("argument/attention", "attention_equivariant"),
-    ("argument/one_query", "last_token_ignores_order"),
-    ("order/rotary", "rotary_relative"),
-    ("influence/causality", "causality"),
-    ("rules/softmax_lemma", "softmax_equivariant"),
-    ("symbolic/hidden_scores", "softmax_step"),
-}

@@ -11,15 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.docs.code_blocks import ROOT
-from tests.proofs.mutations import MUTATIONS, SAMPLE
+from tests.proofs.mutations import MUTATIONS
 
-pytestmark = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed: see make theorems")
+needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed: see make theorems")
 PROOFS = ROOT / "proofs"
 OPTIONS = ("-w", "-notation-overridden,-ambiguous-paths")
-CASES = [
-    pytest.param(*case, id=f"{case[1]}-{k}", marks=[] if case[:2] in SAMPLE else pytest.mark.slow)
-    for k, case in enumerate(MUTATIONS)
-]
+CASES = [pytest.param(*case, id=f"{case[1]}-{k}") for k, case in enumerate(MUTATIONS)]
 
 
 def is_current(build: Path) -> bool:
@@ -56,6 +53,8 @@ def lines_of_proof(text: str, theorem: str) -> tuple[int, int]:
     return text.count("\n", 0, begin) + 1, text.count("\n", 0, text.index("Qed.", begin)) + 1
 
 
+@pytest.mark.slow  # the first of them compiles all files
+@needs_coq
 @pytest.mark.parametrize(("file", "theorem", "old", "new"), CASES)
 def test_a_changed_statement_has_no_proof(compiled: Path, tmp_path: Path, file: str, theorem: str, old: str, new: str):
     text = (PROOFS / f"{file}.v").read_text(encoding="utf-8")

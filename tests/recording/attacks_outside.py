@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
-import ctypes
 import itertools
 import os
 import random
@@ -38,15 +37,6 @@ def flipped_if_large(x: Tensor) -> Tensor:
 
 def is_eager(x: Tensor) -> bool:
     return isinstance(x, torch.FloatTensor)
-
-
-def at_address(address: int) -> bool:
-    return address != 0 and ctypes.c_float.from_address(address).value > 20
-
-
-def address_without_functions(x: Tensor) -> bool:
-    with torch._C.DisableTorchFunction():
-        return at_address(x.data_ptr())
 
 
 def in_a_named_range(x: Tensor) -> bool:
@@ -103,9 +93,6 @@ def if_asked(question: Callable[[Tensor], bool]) -> Callable[[Tensor], Tensor]:
 
 
 ESCAPES: dict[str, Callable[[Tensor], Tensor]] = {
-    "address": if_asked(lambda x: is_eager(x) and at_address(x.data_ptr())),
-    "address without functions": if_asked(address_without_functions),
-    "dlpack": if_asked(lambda x: is_eager(x) and np.from_dlpack(x).max() > 20),  # type: ignore[arg-type]
     "range of the profiler": if_asked(in_a_named_range),
     "range with the recorder's name": if_asked(in_a_fast_range),
     "new thread": if_asked(in_a_thread),

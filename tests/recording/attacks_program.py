@@ -6,20 +6,14 @@ Each asks a question whose answer is another one in a recording, and acts throug
 from __future__ import annotations
 
 import ctypes
-import gc
-import inspect
-import sys
 import threading
 import weakref
 from collections.abc import Callable
-from operator import attrgetter
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils import _python_dispatch
 
 from tests.recording.attacks_outside import is_eager, mixed
 
@@ -65,22 +59,6 @@ class Asks(nn.Module):
 ACTS = (another_dimension, another_constant, another_operand, another_result)
 
 
-def in_a_frame(_: Asks, x: Tensor) -> bool:
-    frame: Any = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_filename.endswith(("recording.py", "eager_check.py", "eager_program.py")):
-            return False
-        frame = frame.f_back
-    return True
-
-
-def _untraced(trace_function: Callable[[Any], object]) -> bool:
-    try:
-        raise ValueError
-    except ValueError as error:  # whose traceback has the frame
-        return trace_function(error) is None
-
-
 QUESTIONS: dict[str, Question] = {
     "instance of a tensor type": lambda m, x: is_eager(x),
     "dispatch keys": lambda m, x: "CPU" in str(torch._C._dispatch_keys(x)),
@@ -91,17 +69,6 @@ QUESTIONS: dict[str, Question] = {
     "weak reference": lambda m, x: m.reference() is m.weight,
     "attribute of a parameter": lambda m, x: getattr(m.weight, "flag", False),
     "hooks of all modules": lambda m, x: not nn.modules.module._global_forward_pre_hooks,
-    "objects": lambda m, x: not any(type(x).__name__ == "Recorder" for x in gc.get_objects()),
-    "frames": in_a_frame,
-    "frame of a traceback": lambda m, x: _untraced(lambda e: e.__traceback__.tb_frame.f_trace),
-    "trace function": lambda m, x: _untraced(attrgetter("__traceback__.tb_frame.f_trace")),
-    "stack": lambda m, x: not any("record" in f.function for f in inspect.stack(0)),
-    "number of references": lambda m, x: sys.getrefcount(x) < 8,
-    "profile function": lambda m, x: sys.getprofile() is None,
-    "profiler": lambda m, x: not torch._C._autograd._profiler_enabled(),
-    "function modes": lambda m, x: not torch.overrides.has_torch_function((x,)),
-    "dispatch modes": lambda m, x: not torch._C._len_torch_dispatch_stack(),
-    "dispatch mode": lambda m, x: not _python_dispatch.is_in_torch_dispatch_mode(),
 }
 
 
@@ -128,7 +95,6 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "array": lambda array: array,
     "part of an array": lambda array: array[1:],
     "memory view": memoryview,
-    "array of ctypes": (ctypes.c_float * 5).from_buffer,
 }
 
 
@@ -158,10 +124,7 @@ def in_memory(module: Counts) -> int:
 COUNTS: dict[str, Callable[[Counts], int]] = {
     "attribute of a tensor": lambda m: counted(m.tensor, "calls"),
     "attribute of a parameter": lambda m: counted(m.weight, "calls"),
-    "attribute of torch": lambda m: counted(torch, "calls_of_an_attack"),
-    "attribute of numpy": lambda m: counted(np, "calls_of_an_attack"),
     "memory view": in_memory,
-    "number of ctypes": lambda m: counted(m.number, "value"),
 }
 
 

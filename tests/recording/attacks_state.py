@@ -8,52 +8,26 @@ from __future__ import annotations
 
 import contextvars
 import copyreg
-import csv
-import datetime as dt
-import decimal
-import enum
-import functools
-import hashlib
 import io
 import itertools
 import logging
 import math
-import random
-import re
-import string
-import sys
 import threading
 import types
-import warnings
-import weakref
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 
 def function(x: int, k: int = 0, *, n: int = 0) -> int:
     return x + k + n
 
 
-def other_function(x: int, k: int = 0, *, n: int = 0) -> int:
-    return x + k + n + 1
-
-
 class Holder:
     """An object with attributes."""
-
-
-class Number(enum.IntEnum):
-    ONE = 1
-
-
-class Whole(int):
-    """A number with attributes."""
 
 
 class Pair(tuple[int, ...]):
@@ -83,42 +57,6 @@ class Constructed:
 KINDS = {"constructed": Constructed}
 
 
-class Chained:
-    """Another class after each call."""
-
-    n = 0
-
-
-CHAIN = [Chained, *(type(f"Chained{k}", (Chained,), {"n": k}) for k in range(1, 99))]
-
-
-class Metaclass(type):
-    n = 0
-
-
-class OfMetaclass(metaclass=Metaclass):
-    pass
-
-
-class HidesAttributes:
-    @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
-        return {}
-
-
-class AnswersItself:
-    def __getattribute__(self, name: str) -> Any:
-        return {} if name == "__dict__" else object.__getattribute__(self, name)
-
-
-class HidesItsClass:
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
-        return types.BuiltinFunctionType
-
-    __self__ = math
-
-
 class MetaclassThatHides(type):
     @property
     def __dict__(cls) -> dict[str, Any]:  # type: ignore[override]
@@ -131,30 +69,6 @@ class MetaclassThatHides(type):
 
 class OfMetaclassThatHides(metaclass=MetaclassThatHides):
     pass
-
-
-class HidesVariables(types.ModuleType):
-    @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
-        return {}
-
-
-class HidesItems(list[int]):
-    def __iter__(self) -> Any:
-        return iter(())
-
-    def clear(self) -> None:
-        pass
-
-
-class HidesMembers(tuple[Any, ...]):
-    def __iter__(self) -> Any:
-        return iter(())
-
-
-class HidesPosition(random.Random):
-    def getstate(self) -> Any:
-        return ()
 
 
 class AlwaysEqual(int):
@@ -189,23 +103,6 @@ def of_equal_numbers() -> Any:
 def next_equal(kept: Any) -> int:
     kept.n = AlwaysEqual(int(kept.n) + 1)
     return int(kept.n)
-
-
-class WithAttributes(float):
-    """Equal to others, with another attribute."""
-
-
-def of_nodes() -> Any:
-    kept = Holder()
-    kept.n = WithAttributes(0.0)
-    kept.n.count = 0
-    return kept
-
-
-def next_node(kept: Any) -> int:
-    count, kept.n = kept.n.count + 1, WithAttributes(0.0)
-    kept.n.count = count
-    return int(count)
 
 
 def in_signs_of_zeros(kept: list[complex]) -> float:
@@ -250,9 +147,6 @@ def in_a_variable() -> Any:
     return VARIABLE
 
 
-REFERENCED = Holder()
-
-
 class HasASetter:
     count = 0
     held = Holder()
@@ -266,12 +160,6 @@ class HasASetter:
 def set_once_more(kept: Any) -> int:
     kept.number = HasASetter.held.__dict__.get("n", 0) + 1
     return int(HasASetter.held.__dict__["n"])
-
-
-class TensorThatHides(Tensor):
-    @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
-        return {}
 
 
 def appended(kept: Any) -> int:
@@ -304,48 +192,6 @@ def one_more(kept: Any, name: str = "n") -> int:
     return int(getattr(kept, name))
 
 
-def filtered_by_an_import(_: Any) -> int:
-    import warnings as imported
-
-    imported.filters.append(("ignore", None, Warning, None, 0))  # type: ignore[attr-defined]
-    return len(imported.filters)
-
-
-def longer(kept: Any, name: str = "__doc__") -> int:
-    setattr(kept, name, (getattr(kept, name) or "") + "x")
-    return len(getattr(kept, name))
-
-
-def in_the_defaults(_: Any) -> int:
-    function.__defaults__ = (function.__defaults__[0] + 1,)  # type: ignore[index]
-    return function(0)
-
-
-def in_the_keyword_defaults(_: Any) -> int:
-    function.__kwdefaults__ = {"n": function.__kwdefaults__["n"] + 1}
-    return function(0)
-
-
-def in_the_code(_: Any) -> int:
-    code = function.__code__
-    function.__code__ = code.replace(co_firstlineno=code.co_firstlineno + 1)
-    return function.__code__.co_firstlineno - 50
-
-
-def in_annotations(of: Callable[[Any], Any]) -> Callable[[Any], int]:
-    def tick(kept: Any) -> int:
-        found = of(kept).__annotations__
-        found["calls"] = found.get("calls", 0) + 1
-        return int(found["calls"])
-
-    return tick
-
-
-def in_the_class(kept: Any) -> int:
-    kept.__class__ = CHAIN[type(kept).n + 1]
-    return int(type(kept).n)
-
-
 def entered(kept: Entered) -> int:
     with kept as n:
         return n
@@ -354,17 +200,6 @@ def entered(kept: Entered) -> int:
 def constructed(_: Any) -> int:
     KINDS["constructed"]()
     return CONSTRUCTED[0]
-
-
-def in_a_partial(kept: functools.partial[int]) -> int:
-    n = kept.args[0] + 1
-    kept.__setstate__((function, (n,), {}, {}))
-    return int(n)
-
-
-def in_arguments(kept: Exception) -> int:
-    kept.args = (*kept.args, 1)
-    return len(kept.args)
 
 
 def in_the_level(_: Any) -> int:
@@ -382,43 +217,9 @@ def called(kept: mock.Mock) -> int:
     return int(kept.call_count)
 
 
-def in_a_context(kept: decimal.Context) -> int:
-    kept.prec += 1
-    return kept.prec
-
-
-def resized(kept: torch.UntypedStorage) -> int:
-    kept.resize_(kept.nbytes() + 1)
-    return int(kept.nbytes())
-
-
-def deeper(_: Any) -> int:
-    sys.setrecursionlimit(sys.getrecursionlimit() + 1)
-    return sys.getrecursionlimit() - 1000
-
-
-def filtered(_: Any) -> int:
-    warnings.filters.append(("ignore", None, Warning, None, 0))  # type: ignore[attr-defined]
-    return len(warnings.filters)
-
-
 def dispatched(_: Any) -> int:
     copyreg.dispatch_table[types.new_class("New")] = len  # type: ignore[assignment]
     return len(copyreg.dispatch_table)
-
-
-def printed(_: Any) -> int:
-    precision = torch._tensor_str.PRINT_OPTS.precision + 1
-    torch.set_printoptions(precision=precision)
-    return precision
-
-
-def next_of_async(kept: Any) -> int:
-    try:
-        kept.__anext__().send(None)
-    except StopIteration as end:
-        return int(end.value)
-    return 0
 
 
 def in_a_group(kept: torch.optim.Optimizer) -> int:
@@ -445,74 +246,35 @@ def zipped() -> Iterator[Any]:
 
 
 STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
-    "defaults of a function": (nothing, in_the_defaults),
-    "keyword defaults of a function": (nothing, in_the_keyword_defaults),
-    "code of a function": (nothing, in_the_code),
-    "name of a function": (nothing, lambda _: longer(function, "__name__")),
-    "documentation of a function": (nothing, lambda _: longer(function)),
-    "annotations of a function": (nothing, in_annotations(lambda _: other_function)),
-    "name of a class": (nothing, lambda _: longer(Holder, "__name__")),
-    "documentation of a class": (nothing, lambda _: longer(Holder)),
-    "annotations of a class": (nothing, in_annotations(lambda _: Holder)),
     "attribute of a class with underscores": (nothing, lambda _: one_more(Holder, "__calls__")),
-    "class of an object": (Chained, in_the_class),
-    "attribute of a metaclass": (nothing, lambda _: one_more(type(OfMetaclass))),
     "special method": (Entered, entered),
     "constructor": (nothing, constructed),
-    "member of an enumeration": (nothing, lambda _: one_more(Number.ONE)),
-    "attribute of a number": (lambda: Whole(1), one_more),
     "attribute of a tuple": (lambda: Pair((1,)), one_more),
     "object in a tuple": (lambda: ((Holder(),),), lambda kept: one_more(kept[0][0])),
     "object in a read-only mapping": (
         lambda: types.MappingProxyType({"a": Holder()}),
         lambda kept: one_more(kept["a"]),
     ),
-    "partial function": (lambda: functools.partial(function, 1), in_a_partial),
-    "arguments of an exception": (ValueError, in_arguments),
-    "precision of decimal numbers": (lambda: decimal.Context(prec=1), in_a_context),
     "iterators in an iterator": (zipped, lambda kept: next(kept)[0]),
-    "iterator over matches": (lambda: re.compile("x").finditer("x" * 99), lambda kept: next(kept).start()),
-    "generator with await": (counted, next_of_async),
     "level of a logger": (nothing, in_the_level),
     "attribute of a logger": (nothing, lambda _: one_more(LOGGER)),
     "handler of a logger": (nothing, in_a_handler),
     "mock": (mock.Mock, called),
     "global mock": (nothing, lambda _: called(MOCK)),
-    "attribute of a module of Python": (nothing, lambda _: one_more(string, "calls")),
-    "table of a module of Python": (nothing, dispatched),
-    "attribute of a class of torch": (nothing, lambda _: one_more(nn.Linear, "calls")),
-    "attribute of a function of torch": (nothing, lambda _: one_more(nn.functional.relu, "calls")),
     "object of torch": (lambda: torch.distributions.Normal(0.0, 1.0), one_more),
     "optimizer": (lambda: torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), in_a_group),
-    "print options of torch": (nothing, printed),
-    "size of a storage": (lambda: torch.UntypedStorage(1), resized),
     "size of a tensor": (lambda: [torch.zeros(1)], grown),
-    "filters of warnings": (nothing, filtered),
-    "module that a function imports": (nothing, filtered_by_an_import),
     "attribute of an array": (lambda: np.ma.zeros(3), one_more),
-    "object that hides its attributes": (HidesAttributes, one_more),
-    "object that answers for its attributes": (AnswersItself, one_more),
-    "object that hides its class": (HidesItsClass, one_more),
-    "class that hides its attributes": (nothing, lambda _: one_more(OfMetaclassThatHides)),
     "instance of such a class": (OfMetaclassThatHides, one_more),
-    "module that hides its variables": (lambda: HidesVariables("hides"), one_more),
-    "tensor that hides its attributes": (lambda: torch.zeros(1).as_subclass(TensorThatHides), one_more),
     "number that is equal to all": (of_equal_numbers, next_equal),
     "object whose class is equal to all": (OfMetaclassEqualToAll, one_more),
     "object of a library that does not have its class": (StatesALibrary, one_more),
-    "attribute of an equal number": (of_nodes, next_node),
     "signs of zeros": (lambda: [0j], in_signs_of_zeros),
-    "loop in a generator": (advanced_to_its_loop, next),
     "named default": (nothing, in_a_named_default),
     "array of objects": (lambda: np.array([0], dtype=object), in_an_array),
     "object in a context variable": (in_a_variable, lambda kept: one_more(kept.get())),
-    "object of a weak reference": (lambda: weakref.ref(REFERENCED), lambda kept: one_more(kept())),
     "attribute of a thread": (threading.local, one_more),
-    "method of a class of torch": (nothing, lambda _: one_more(nn.Linear.forward, "calls")),
     "setter of a property": (HasASetter, set_once_more),
-    "list that hides its items": (HidesItems, appended),
-    "tuple that hides its members": (lambda: HidesMembers([Holder()]), lambda kept: one_more(kept[0])),
-    "generator that hides its position": (lambda: HidesPosition(0), lambda kept: kept.random()),
 }
 
 
@@ -521,44 +283,4 @@ def written(kept: io.StringIO) -> int:
     return kept.tell()
 
 
-def hashed(kept: Any) -> int:
-    kept.update(b"x")
-    return 0 if kept.digest()[0] < 250 else 99
-
-
-def acquired(kept: Any) -> int:
-    kept.acquire()
-    return int(repr(kept).partition("count=")[2].partition(" ")[0] or 0)
-
-
-def in_the_global_context(_: Any) -> int:
-    decimal.getcontext().prec += 1
-    return decimal.getcontext().prec
-
-
-def compressed(kept: Any) -> int:
-    kept.compress(b"abcdefgh" * 50)
-    return len(kept.copy().flush())
-
-
-def in_the_size_of_fields(_: Any) -> int:
-    return csv.field_size_limit(csv.field_size_limit() + 1) - 131072
-
-
-def switched(_: Any) -> float:
-    sys.setswitchinterval(sys.getswitchinterval() + 0.001)
-    return sys.getswitchinterval() * 1000 - 5
-
-
 # Objects and settings in C that nothing shows: the calls of their functions are assumptions.
-IN_C: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
-    "text in memory": (io.StringIO, written),
-    "hash": (hashlib.sha1, hashed),
-    "lock": (threading.RLock, acquired),
-    "compression": (zlib.compressobj, compressed),
-    "global precision of decimal numbers": (nothing, in_the_global_context),
-    "limit of a module in C": (nothing, in_the_size_of_fields),
-    "recursion limit": (nothing, deeper),
-    "interval between threads": (nothing, switched),
-    "date": (nothing, lambda _: 99 if dt.datetime.now(dt.UTC).microsecond == 999_999 else 0),
-}

@@ -142,18 +142,6 @@ def with_a_chain_of_gradients(x: Tensor) -> Tensor:
     return y + h[:, None]
 
 
-def with_hooks_of_a_tensor(x: Tensor) -> Tensor:
-    h, found, STORED._backward_hooks = torch.zeros_like(x[:, 0]), [], {"kept": []}
-    for i in range(x.shape[1]):
-        h = torch.tanh(h + x[:, i] + STORED)
-        STORED._backward_hooks["kept"] = [*STORED._backward_hooks["kept"], h]
-        found.append(h)
-    y = torch.stack(found, 1)
-    late = STORED._backward_hooks["kept"][LONG:]
-    STORED._backward_hooks = None
-    return y + late[-1][:, None] if late else y
-
-
 def in_the_environment(x: Tensor) -> Tensor:
     return in_a_library(x, os.environ._data)
 
@@ -193,7 +181,7 @@ class OnBuffer(nn.Module):
 
 HIDDEN = (
     under_a_mode_afterwards, under_a_mode, by_another_name, with_another_torch, with_a_list_on_its_state,
-    with_a_list_on_a_token, with_a_list_on_a_storage, with_a_chain_of_gradients, with_hooks_of_a_tensor,
+    with_a_list_on_a_token, with_a_list_on_a_storage, with_a_chain_of_gradients,
     in_the_environment, among_the_loggers,
 )  # fmt: skip
 

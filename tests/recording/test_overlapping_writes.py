@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from orderproof import prove
+from orderproof.errors import CaptureError
+from orderproof.recording.open_recording import OpenInput, record_open
 from tests.function_module import Function
 
 Forward = Callable[[Tensor], Tensor]
@@ -66,6 +68,7 @@ OVERLAPPING: dict[str, Forward] = {
     "the tensor of a product": lambda x: _summed(x, lambda y: y[0, :6].addmm_(y[0, :6], y[0, :6])),
     "into an output": _added_out,
     "indices": lambda x: _summed(x, lambda y: y.index_copy_(1, torch.tensor([1, 2]), y[:, :2])),
+    "the last feature by two numbers": lambda x: _summed(x, lambda y: y[..., -1].copy_(y[..., 5][:, :1])),
     "from many tokens on": _delayed,
     "recorded by torch.export": _exported,
     "a negative start": lambda x: _summed(x, lambda y: y.narrow(1, -3, 3).copy_(y.narrow(1, -4, 3))),
@@ -79,6 +82,13 @@ def test_it_is_not_proved(name: str) -> None:
     finding = prove(Function(OVERLAPPING[name]).eval(), "causal", inputs=torch.randn(2, 7, 6))
     assert finding.verdict != "proved"
     assert "it reads memory to which it writes" in finding.reason
+
+
+@pytest.mark.parametrize("name", ["copied one place on", "added", "features", "the last feature by two numbers"])
+def test_it_is_refused_where_the_length_is_open(name: str) -> None:
+    tokens = OpenInput("x", ("batch", "tokens", 6), torch.float32)
+    with pytest.raises(CaptureError, match="it reads memory to which it writes"):
+        record_open(Function(OVERLAPPING[name]), (tokens,), {"batch": 3, "tokens": 13})
 
 
 APART: dict[str, Forward] = {

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orderproof import forked_process
 from orderproof.errors import CaptureError
 from orderproof.recording.export.capture import capture
 from tests.recording import attacks_program
@@ -27,7 +26,6 @@ from tests.recording.attacks_program import (
     Counts,
     Order,
     ReachesMuch,
-    Server,
     SharesMemory,
     another_dimension,
     positions,
@@ -70,17 +68,6 @@ def test_another_argument_is_another_program(act: Callable[[Tensor, object], Ten
     assert finding_of(Asks(lambda m, x: False, act)).verdict == "proved"
 
 
-def test_the_model_must_not_examine_the_interpreter() -> None:
-    with pytest.raises(CaptureError, match="examines (the|a frame of the) interpreter"):
-        capture(Asks(QUESTIONS["frames"]), (X,))
-
-
-@pytest.mark.parametrize("name", ["frame of a traceback", "trace function"])
-def test_nor_its_frames_or_how_they_are_traced(name: str) -> None:
-    with pytest.raises(CaptureError, match="it examines a frame of the interpreter"):
-        capture(Asks(QUESTIONS[name]), (X,))
-
-
 @pytest.mark.parametrize("name", VIEWS)
 def test_an_object_on_the_memory_of_a_parameter_is_refused(name: str) -> None:
     found = finding_of(SharesMemory(VIEWS[name]))
@@ -111,7 +98,7 @@ def test_arguments_at_their_defaults_are_named() -> None:
 def test_a_walk_that_ends_early_is_an_assumption() -> None:
     found = finding_of(ReachesMuch())
     assert found.verdict == "proved"
-    assert "its state is compared in the first 20,000 objects that it reaches only" in found.scope.assumptions
+    assert "its state is compared in the first 20,000 objects that it owns only" in found.scope.assumptions
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -140,18 +127,6 @@ def test_a_custom_operator_is_an_assumption() -> None:
 
     captured = capture(Function(used), (X,))
     assert captured.assumptions == ("without effects besides their results: orderproof_attacks.writes_rarely.default",)
-
-
-def test_an_answer_of_another_thread_is_an_assumption(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forked_process, "can_fork", lambda: False)  # the thread does not run in a forked process
-    server = Server()
-    try:
-        found = finding_of(Function(lambda x: x.flip(1) if server.ask(x) else mixed(x)))
-    finally:
-        server.end()
-    assert (
-        found.verdict != "proved" or "with the same answers of other threads at every call" in found.scope.assumptions
-    )
 
 
 def test_python_state_is_that_of_the_recording() -> None:

@@ -6,14 +6,12 @@ Each model is causal at the recorded length, and takes another branch from 64 to
 from __future__ import annotations
 
 import copy
-import json
 import math
 import numbers
 import pickle
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +20,6 @@ import torch
 from torch import Tensor, nn
 from torch.fx.experimental.symbolic_shapes import statically_known_true, sym_eq
 from torch.nn.functional import dropout, logsigmoid, max_pool1d, one_hot, scaled_dot_product_attention
-from torch.utils._pytree import tree_map
 
 from orderproof import prove
 
@@ -52,20 +49,6 @@ def in_a_tensor(n: int) -> bool:
     try:
         return bool(torch.tensor([n > 63]).numel()) and n > 63
     except RuntimeError:
-        return False
-
-
-def in_json(n: int) -> bool:
-    try:
-        return json.dumps(n) == "64"
-    except TypeError:
-        return False
-
-
-def as_decimal(n: int) -> bool:
-    try:
-        return Decimal(n) == 64
-    except TypeError:
         return False
 
 
@@ -113,10 +96,7 @@ OF_SIZES: dict[str, Callable[[int], bool]] = {
     "mean": lambda n: statistics.mean([n, 64]) == 64,
     "tensor": in_a_tensor,
 }  # fmt: skip
-NOT_ANSWERED: dict[str, Callable[[Tensor], bool]] = {  # which only the comparison of instructions shows
-    "an error of json": lambda x: in_json(x.shape[1]),
-    "an error of decimal": lambda x: as_decimal(x.shape[1]),
-    "text made by torch": lambda x: tree_map(str, [x.shape[1]]) == ["64"],
+NOT_ANSWERED: dict[str, Callable[[Tensor], bool]] = {  # of torch, and shown by outputs
     "isinstance of a symbol": lambda x: not isinstance(x.shape[1], torch.SymInt) and x.shape[1] >= 64,
     "the node of a symbol": lambda x: not hasattr(x.shape[1], "node") and x.shape[1] >= 64,
     "the class of a tensor": lambda x: isinstance(x, torch.FloatTensor) and x.shape[1] >= 64,

@@ -109,29 +109,6 @@ def advanced_to_its_loop() -> Iterator[bool]:
     return generator
 
 
-class Link(int):
-    """A number with another one behind it: all are zero."""
-
-    behind: Link
-    leaks = False
-
-
-def links() -> list[Link]:
-    first, *rest = found = [Link() for _ in range(LAST + 2)]
-    for one, behind in zip(found, [*rest, found[-1]], strict=True):
-        one.behind = behind
-    found[-1].leaks = True
-    return [first]
-
-
-LINKS = links()
-
-
-def of_links(state: list[Link]) -> bool:
-    state[0] = state[0].behind
-    return state[0].leaks
-
-
 KEPT: dict[str, tuple[Callable[[], Any], Callable[[Any], bool]]] = {
     "attribute of an object": (lambda: types.SimpleNamespace(count=0), of_attribute),
     "slot": (Slots, of_attribute),
@@ -151,7 +128,6 @@ KEPT: dict[str, tuple[Callable[[], Any], Callable[[Any], bool]]] = {
     "itertools": (lambda: itertools.count(1), lambda s: next(s) > LAST),
     "generator": (counting, lambda s: next(s) > LAST),
     "loop of a generator": (advanced_to_its_loop, next),
-    "number with attributes": (lambda: [LINKS[0]], of_links),
     "generator of a tuple": (lambda: (1, counting()), lambda s: next(s[1]) > LAST),
     "queue": (lambda: deque(range(1000)), popped),
     "list that shrinks": (lambda: list(range(1000)), popped),

@@ -133,6 +133,17 @@ WRITTEN: dict[str, Callable[[], nn.Module]] = {
         lambda m: set_(a=(flat := torch.zeros(1)), b=flat.view(torch.int32))(m),
         written("a", lambda m, x: shifted(x, 1000.0 * (m.b > 0x43000000))),
     ),
+    "second half of a double": lambda: Holds(
+        lambda m: buffers(a=(flat := torch.zeros(2))[1:], b=flat.view(torch.float64))(m),
+        written("a", lambda m, x: shifted(x, 1000.0 * (m.b > 1).float())),
+    ),
+    "elements that are not aligned": lambda: Holds(
+        lambda m: buffers(
+            a=torch.frombuffer(raw := bytearray(8), dtype=torch.float32, count=1),
+            b=torch.frombuffer(raw, dtype=torch.float32, count=1, offset=2),
+        )(m),
+        written("a", lambda m, x: shifted(x, 1000.0 * (m.b > 0).float())),
+    ),
     "number of a part": lambda: Holds(
         lambda m: set_(stats=(flat := torch.zeros(2)), peak=flat[1:])(m),
         noted("stats", lambda m, x: reversed_if(x, m.peak.item())),

@@ -70,7 +70,7 @@ def test_the_ways_to_a_report_register_its_renderer(importing: str) -> None:
     check = (
         "from orderproof.records import audit, document; assert {audit.Report, audit.Finding} <= {*document._renderers}"
     )
-    subprocess.run([sys.executable, "-c", f"{importing}; {check}"], check=True)
+    assert subprocess.run([sys.executable, "-c", f"{importing}; {check}"], check=False).returncode == 0
 
 
 def test_versions_are_those_of_loaded_libraries() -> None:

@@ -178,6 +178,7 @@ def test_hostile_strings_stay_text():
     assert source.lower().count("<script") == source.lower().count("</script") == 2
 
 
+@pytest.mark.slow
 def test_fifty_thousand_lines_through_equal_layers_fold_to_a_page():
     page = render_html(examples.huge(same=True))
     assert len(page.encode()) < 200_000
@@ -196,6 +197,7 @@ def test_fifty_thousand_lines_that_differ_are_cut_with_a_count():
     assert hidden + partly + shown == examples.DISTINCT_STEPS
 
 
+@pytest.mark.slow
 def test_many_huge_proofs_share_the_page():
     report = examples.huge(same=False)
     findings = tuple(report.findings[0].model_copy(update={"code": f"OP{i}"}) for i in range(4))
@@ -231,6 +233,7 @@ def test_a_measured_law_has_its_comparisons_and_a_refuted_one_its_section():
     assert "measuring" not in [a.get("id") for a in Page(render_html(examples.causal_proof())).tags("details")]
 
 
+@pytest.mark.slow
 def test_many_comparisons_are_cut_with_a_count():
     report = examples.measured()
     comparisons = report.findings[1].measurement.comparisons * 5000

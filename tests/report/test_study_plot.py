@@ -29,8 +29,13 @@ def text_of(found: Study, picture: study_plot.Picture) -> str:
     return " ".join(" ".join(ET.fromstring(study_plot_bytes(found, picture=picture)).itertext()).split())
 
 
-@pytest.mark.parametrize("picture", ["curves", "lengths"])
-@pytest.mark.parametrize("found", [FEW, ONE_LENGTH, MANY, IN_NATS, study(cell("rotary", seeds=1))])
+@pytest.mark.parametrize(
+    ("found", "picture"),
+    [
+        (FEW, "curves"), (FEW, "lengths"), (ONE_LENGTH, "lengths"), (MANY, "curves"), (IN_NATS, "lengths"),
+        (study(cell("rotary", seeds=1)), "curves"),
+    ],
+)  # fmt: skip
 def test_every_cell_the_ceiling_and_the_measure_are_named(found, picture):
     text = text_of(found, picture)
     names = {panel.title for panel in panels(found)} | {name for panel in panels(found) for name in panel.series}
@@ -89,7 +94,7 @@ def test_a_study_with_no_curve_is_drawn():
     assert "learning curves" in text_of(empty, "curves")
 
 
-@pytest.mark.parametrize("found", [FEW, ONE_LENGTH])
+@pytest.mark.parametrize("found", [FEW, pytest.param(ONE_LENGTH, marks=pytest.mark.slow)])
 def test_the_same_study_gives_the_same_bytes_without_a_date(found):
     for suffix in (".svg", ".png"):
         assert study_plot_bytes(found, picture="lengths", suffix=suffix) == study_plot_bytes(

@@ -28,7 +28,7 @@ from orderproof.models import Subject, bundled, from_adapter, from_module, load
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
 from orderproof.models.trial_call import call_timeout
-from orderproof.recording.reachable_state import shared_walks
+from orderproof.recording.owned_state import shared_walks
 from orderproof.recording.restored_state import unchanged_module
 from orderproof.records.audit import Expectation, Finding, Report
 from orderproof.subject_spec import NO_LAYOUT, Layout, StatedAxes, check_length, kind_assumption

@@ -22,7 +22,7 @@ from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject
 from orderproof.models.process_state import preserved_settings
 from orderproof.recording.compiled_code import without_compilation
-from orderproof.recording.reachable_state import shared_walks
+from orderproof.recording.owned_state import shared_walks
 from orderproof.records.audit import AttentionMap, Expectation, Finding, Report, Scope, SentencePair, SubjectRecord
 from orderproof.records.document import versions
 from orderproof.time_limit import TimeLimitExceeded, time_limit

@@ -18,7 +18,7 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.export.exporter import source_of_error
-from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import restored_state
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
@@ -66,9 +66,9 @@ class ModuleCalls:
     unread_outputs: tuple[str, ...] = ()  # of the first call: objects that may hold tensors
 
     @cached_property
-    def state(self) -> ReachableState:
+    def state(self) -> OwnedState:
         """The state of the module; a walk takes as long as many calls, and each call leaves the state as it was."""
-        return reachable_state(self.module)
+        return owned_state(self.module)
 
     def first(self, calls: Sequence[Call]) -> tuple[Call, Exception | None]:
         """The first call that the module accepts, and what the one before it raised. Raises `SubjectError`."""

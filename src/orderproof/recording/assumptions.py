@@ -15,7 +15,7 @@ from torch.fx import Graph, Node
 from orderproof.errors import CaptureError
 from orderproof.recording.module_state import StateChanges
 from orderproof.recording.operator_names import is_of_torch, operator_name
-from orderproof.recording.reachable_state import MAX_OBJECTS
+from orderproof.recording.owned_state import MAX_OBJECTS
 from orderproof.recording.refusal import NOT_RECORDED
 
 DEFAULTS_ASSUMPTION = "with the defaults of"
@@ -27,19 +27,16 @@ _READ_SIGNS_OF_COMPLEX = {  # along their branch cuts
 
 
 def refuse_shared_memory(changes: StateChanges) -> None:
-    """Raise `CaptureError` if an object besides tensors reads the memory of a parameter."""
+    """Raise `CaptureError` if an array reads the memory of a parameter."""
     if changes.shared_memory:
         raise CaptureError(f"{NOT_RECORDED}{changes.shared_memory[0]} reads the memory of a parameter")
 
 
 def state_assumptions(changes: StateChanges) -> tuple[str, ...]:
-    """The sentences about the state that a call can reach."""
-    found = []
-    if not changes.complete:
-        found.append(f"its state is compared in the first {MAX_OBJECTS:,} objects that it reaches only")
-    if changes.functions_of_c:
-        found.append(f"with the same answers of {', '.join(changes.functions_of_c[:4])} at every call (ctypes)")
-    return tuple(found)
+    """The sentences about the state that the model owns."""
+    if changes.complete:
+        return ()
+    return (f"its state is compared in the first {MAX_OBJECTS:,} objects that it owns only",)
 
 
 def custom_calls(graph: Graph) -> list[Node]:

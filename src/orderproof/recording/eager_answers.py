@@ -11,11 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.eager_check import prepared_call
 from orderproof.recording.eager_view import EagerReads
-from orderproof.recording.reachable_state import ReachableState
+from orderproof.recording.owned_state import OwnedState
 from orderproof.recording.token_branches import FLAG_READS, is_flag
 
 
-def eager_answers(module: nn.Module, inputs: tuple[Tensor, ...], reached: ReachableState) -> list[bool]:
+def eager_answers(module: nn.Module, inputs: tuple[Tensor, ...], reached: OwnedState) -> list[bool]:
     """The value of each boolean that an eager call reads, in order."""
     written = [*module.parameters(), *module.buffers()]
     with prepared_call(module, inputs, written, reached) as (copies, _), without_compilation():

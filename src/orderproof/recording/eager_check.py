@@ -1,10 +1,9 @@
 """Compare a recording with the same call in eager mode, operator by operator.
 
-A model can tell meta tensors under torch's modes from the tensors it usually gets: `isinstance(x, torch.FloatTensor)`,
-dispatch keys, the stack of modes, a function mode switched off. No list of such checks is complete. Instead the call
-runs once more as it always does, on real tensors and without modes, while torch's profiler reports its operators, and
-Python the instructions of the model. A model that takes another branch calls other operators or executes other
-instructions, and one that reads a value calls an operator to read it.
+A model may take another branch on meta tensors under torch's modes than on the tensors it usually gets: an error that
+it catches, a fused implementation, a question about the class of a tensor. Instead of a list of such questions, the
+call runs once more as it always does, on real tensors and without modes, while torch's profiler reports its operators.
+A model that takes another branch calls other operators, and one that reads a value calls an operator to read it.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ from orderproof.errors import CaptureError
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
 from orderproof.recording.compiled_code import without_compilation
-from orderproof.recording.instruction_trace import InstructionTrace
 from orderproof.recording.module_state import StateChanges, preserved_state
 from orderproof.recording.outside_calls import OutsideCalls, observed_outside_calls
-from orderproof.recording.reachable_state import ReachableState
+from orderproof.recording.owned_state import OwnedState
 from orderproof.recording.refusal import NOT_RECORDED
 
 # The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
@@ -44,14 +42,6 @@ _WITHOUT_EFFECT = {
 
 NOT_THE_PROGRAM = "the recording is not the program that runs: "
 _HIDDEN = "orderproof::hidden"
-_SEEN = "orderproof::seen"
-_READS = {"aten::item", "aten::_local_scalar_dense", "aten::equal", "aten::allclose", "aten::is_nonzero"}
-
-
-def seen_by_a_mode() -> AbstractContextManager[Any]:
-    """A block in which a mode handles an operator, within the range of that operator, or a read of a constant."""
-    seen: AbstractContextManager[Any] = _RecordFunctionFast(_SEEN)
-    return seen
 
 
 def hidden_from_profile() -> AbstractContextManager[Any]:
@@ -61,14 +51,13 @@ def hidden_from_profile() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def profiled_operators(*, hiding: bool = False, unseen: list[str] | None = None) -> Iterator[list[str]]:
+def profiled_operators(*, hiding: bool = False) -> Iterator[list[str]]:
     """The operators that the block calls, in order, without those that they call; filled when the block ends.
 
     Only names of registered operators count: a range that the model itself names hides no operator.
 
     Args:
         hiding: Leave out the blocks of `hidden_from_profile`, which only a recording contains.
-        unseen: Gets the operators that read or write values, and that no dispatch mode of the recording saw.
 
     """
     operators: list[str] = []
@@ -78,8 +67,6 @@ def profiled_operators(*, hiding: bool = False, unseen: list[str] | None = None)
     finally:
         for thread in _disable_profiler_legacy():
             operators += _outermost(thread, hiding=hiding)
-            if unseen is not None:
-                unseen += _unseen(thread)
 
 
 def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:
@@ -94,34 +81,6 @@ def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:
             stack.append(operator)
         elif event.kind() == "pop" and stack:
             stack.pop()
-
-
-def _unseen(events: Sequence[Any]) -> Iterator[str]:
-    """Names of the outermost operators that read or write values, which no mode saw within nor around their range."""
-    stack: list[str] = []  # the open ranges: an operator or a hidden block by its name, others empty
-    around: list[bool] = []  # for each open range: it is that of a mode
-    outermost, seen = "", False
-    for event in events:
-        if event.kind() == "push":
-            name = event.name()
-            seen |= name == _SEEN
-            counts = name == _HIDDEN or (event.scope() == 0 and _is_operator(name))
-            if counts and not any(stack):
-                outermost, seen = name, any(around)
-            stack.append(name if counts else "")
-            around.append(name == _SEEN)
-        elif event.kind() == "pop" and stack:
-            around.pop()
-            if stack.pop() and not any(stack) and outermost != _HIDDEN and not seen and _uses_values(outermost):
-                yield outermost
-
-
-@cache
-def _uses_values(name: str) -> bool:
-    """True of an operator that reads a number from a tensor, or writes to one."""
-    if name in _WITHOUT_EFFECT:
-        return False
-    return name in _READS or all(s.is_mutable for s in torch._C._jit_get_schemas_for_operator(name))
 
 
 @cache
@@ -142,19 +101,15 @@ class EagerCall:
     Attributes:
         operators: The operators that it ran.
         calls: What it did besides.
-        trace: The instructions of the model that it executed.
         changed: The state that it changes besides tensors.
         without: The fused implementations that were off; empty if none was.
-        difference: How its instructions are not those of the recording; empty if they are.
 
     """
 
     operators: list[str]
     calls: OutsideCalls
-    trace: InstructionTrace
     changed: list[str]
     without: str = ""
-    difference: str = ""
 
     def runs(self, recorded: list[str]) -> bool:
         """True if the call ran these operators, and did nothing that no recording follows."""
@@ -162,16 +117,14 @@ class EagerCall:
 
 
 def compare_with_eager(
-    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], instructions: InstructionTrace,
-    written: list[Tensor], reached: ReachableState,
-) -> EagerCall:  # fmt: skip
-    """Run the call in eager mode and compare its operators and instructions.
+    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor], reached: OwnedState
+) -> EagerCall:
+    """Run the call in eager mode and compare its operators.
 
     Args:
         module: The module that was recorded.
         inputs: The inputs of the call.
         recorded: The operators of the recording.
-        instructions: The instructions of the model that the recording executed.
         written: The tensors of the module that the call writes to; they get their values back.
         reached: The state of the module.
 
@@ -183,8 +136,7 @@ def compare_with_eager(
 
     """
     eager = _run_eagerly(module, inputs, written, reached)
-    difference = instructions.other_instruction(eager.trace)
-    if eager.runs(recorded) and not difference and not eager.calls.compiled:
+    if eager.runs(recorded) and not eager.calls.compiled:
         return eager
     # What compiled code calls is not seen: only a call without it counts.
     for names in [c for c in _COMBINATIONS if "compilation" in c or not eager.calls.compiled]:
@@ -192,12 +144,10 @@ def compare_with_eager(
             for name in names:
                 stack.enter_context(_FUSED[name][1]())
             without = _run_eagerly(module, inputs, written, reached)
-        if without.runs(recorded) and not instructions.other_instruction(without.trace):
+        if without.runs(recorded):
             return replace(without, without=" and ".join(_FUSED[name][0] for name in names))
     if eager.calls.unfollowed:
         raise CaptureError(f"{NOT_RECORDED}the call {eager.calls.unfollowed[0]}")
-    if eager.operators == recorded and difference:
-        return replace(eager, difference=difference)
     if eager.operators == recorded:
         raise CaptureError(f"{NOT_RECORDED}the call runs code of torch.compile, and another program without it")
     first, second = next(pair for pair in zip_longest(recorded, eager.operators) if pair[0] != pair[1])
@@ -207,20 +157,19 @@ def compare_with_eager(
 
 
 def _run_eagerly(
-    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: ReachableState
+    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: OwnedState
 ) -> EagerCall:
-    trace = InstructionTrace()
     with (
         prepared_call(module, inputs, written, reached) as (copies, changes),
-        profiled_operators() as operators, observed_outside_calls() as calls, trace.tracing(),
+        profiled_operators() as operators, observed_outside_calls() as calls,
     ):  # fmt: skip
         module(*copies)
-    return EagerCall(operators, calls, trace, changes.names)
+    return EagerCall(operators, calls, changes.names)
 
 
 @contextmanager
 def prepared_call(
-    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: ReachableState
+    module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: OwnedState
 ) -> Iterator[tuple[tuple[Tensor, ...], StateChanges]]:
     """A block for one eager call on copies of the inputs, which leaves no trace in the module; what it changed."""
     with (

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from orderproof.recording.constants import is_constant
-from orderproof.recording.eager_check import hidden_from_profile, seen_by_a_mode
+from orderproof.recording.eager_check import hidden_from_profile
 from orderproof.recording.recorded_graph import RecordedGraph
 
 _READS = {
@@ -90,8 +90,7 @@ class EagerView(TorchFunctionMode):
             with _disable_current_modes():
                 with hidden_from_profile():
                     values = alias.values.clone()
-                with seen_by_a_mode():  # the text of a tensor is made by operators
-                    result = func(values, *args[1:], **kwargs)
+                result = func(values, *args[1:], **kwargs)
             if name in ("numpy", "__array__"):
                 # An array shares the memory of its tensor: a write to one would change the other.
                 alias.storage.shared = True

@@ -25,19 +25,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Node
-from torch.overrides import _get_current_function_mode_stack
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from orderproof.library_messages import suppress_warnings
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.terms import Term
-from orderproof.recording.compared_state import as_text, is_plain
-from orderproof.recording.instruction_trace import InstructionTrace, Iteration, untraced
+from orderproof.recording.contents import is_plain, shows_its_state
 from orderproof.recording.loop_operators import LOOP_STACK
 from orderproof.recording.loop_source import LoopSource, loop_source
-from orderproof.recording.model_code import is_model_class
 from orderproof.recording.open_sizes import OpenSizes
-from orderproof.recording.reachable_state import ReachableState, shows_its_state, state_within
+from orderproof.recording.owned_state import OwnedState, state_within
 from orderproof.recording.recorded_graph import META, RecordedGraph
 from orderproof.recording.source import is_model_code, is_recording_frame
 
@@ -78,35 +74,25 @@ class OpenRange:
         self.loops, self.source, self.frame = loops, source, frame
         line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         self.loop = RecordedLoop(count, loops.new_indices(), line, frame)
-        before, current = self.loop.indices
-        self.symbols = loops.sizes.loop_symbol(before), loops.sizes.loop_symbol(current)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
         self.locals: list[dict[str, Any]] = []
-        self.kept: ReachableState
+        self.kept: OwnedState
 
     def __iter__(self) -> OpenRange:
         return self
 
     def __next__(self) -> Any:
-        with untraced():
-            return self._next()
-
-    def _next(self) -> Any:
         recorded = self.loops.recorded
         if len(self.begins) == 3:
             recorded.give_up("a loop over an open range is iterated again")
         self.begins.append(recorded.graph._root.prev)
         self.locals.append({} if len(self.begins) == 1 else self._described())
-        self.loops.instructions.mark(Iteration(self.loop.count.node._expr, self.symbols))
         if len(self.begins) == 1:
             roots = list(_objects_of_locals(self.frame))
             for name, one in roots:
                 if not shows_its_state(one):
                     recorded.give_up(f"a loop of open length may change {name}, which does not show its state")
-            self.kept = state_within(roots)
-            for name in self.source.filled:
-                if type(values := self.frame.f_locals.get(name)) is list:
-                    self.loops.instructions.note_filled(values)
+            self.kept = state_within(roots, self.loops.packages)
         self._check_kept()
         if len(self.begins) < 3:
             return self.loop.indices[len(self.begins) - 1]
@@ -129,7 +115,7 @@ class OpenRange:
         if isinstance(value, torch.SymInt):
             return ("size", self.loops.sizes.term(value))
         if is_plain(value):
-            return ("number", type(value), as_text(value))
+            return ("number", type(value), repr(value))
         if isinstance(value, _OTHER_VALUES):
             return ("number", type(value), value)
         if type(value) in (tuple, list) and depth < _DEPTH:
@@ -164,8 +150,8 @@ class OpenRange:
             self.loops.recorded.give_up(f"an iteration of a loop of open length changes {changed}")
         if not self.kept.complete:
             self.loops.recorded.give_up("an iteration of a loop of open length may change too many objects")
-        if reason := self.loops.hidden_state():
-            self.loops.recorded.give_up(f"an iteration of a loop of open length may change {reason}")
+        if self.loops.has_attributes_of_tensors():
+            self.loops.recorded.give_up("an iteration of a loop of open length may change an attribute of a tensor")
 
     def _note_lists(self) -> None:
         for name in self.source.filled:
@@ -249,8 +235,8 @@ def _stacks_itself(frame: FrameType) -> bool:
 class Loops:
     """The loops of open length of a recording."""
 
-    def __init__(self, recorded: RecordedGraph, instructions: InstructionTrace) -> None:
-        self.recorded, self.instructions = recorded, instructions
+    def __init__(self, recorded: RecordedGraph, packages: frozenset[str]) -> None:
+        self.recorded, self.packages = recorded, packages
         self.found: list[RecordedLoop] = []
         self.active = False
 
@@ -283,21 +269,15 @@ class Loops:
         count = arguments[-1]
         is_open = isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
         if not self.active and is_open and arguments[:-1] in ((), (0,)):
-            with untraced():
-                source = loop_source(frame.f_code, frame.f_lineno)
-                if source is not None:
-                    return OpenRange(self, count, source, frame)
+            source = loop_source(frame.f_code, frame.f_lineno)
+            if source is not None:
+                return OpenRange(self, count, source, frame)
         return builtins.range(*arguments)
 
-    def hidden_state(self) -> str:
-        """Objects that no local variable shows: modes of the model, attributes of tensors; empty if there are none."""
-        modes = (*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack())  # type: ignore[no-untyped-call]
-        if any(is_model_class(type(mode)) for mode in modes):
-            return "a mode"
+    def has_attributes_of_tensors(self) -> bool:
+        """True if a tensor of the recording has an attribute, which no local variable shows."""
         with torch._C.DisableTorchFunction(), suppress_warnings():  # storages are refused to the model
-            if any(_holds_objects(alias.tensor) for alias in self.recorded.aliases.values()):
-                return "an attribute of a tensor"
-        return ""
+            return any(_holds_objects(alias.tensor) for alias in self.recorded.aliases.values())
 
     def current_node(self, tensor: Tensor) -> Node | None:
         """The node of the value of a tensor; None if it was written through another tensor since."""

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.process_settings import changes, read_settings, restore_settings
-from orderproof.recording.reachable_state import ReachableState, reachable_state
 
 RANDOM_GENERATOR = "torch's random generator"
 
@@ -27,19 +27,18 @@ class StateChanges:
     """The state besides tensors that a block changed, and objects that could not be followed."""
 
     names: list[str] = field(default_factory=list)  # filled when the block ends
-    complete: bool = True  # False: a module reaches more objects than are compared
-    shared_memory: tuple[str, ...] = ()  # objects besides tensors that read the memory of a parameter
-    functions_of_c: tuple[str, ...] = ()
+    complete: bool = True  # False: a module owns more objects than are compared
+    shared_memory: tuple[str, ...] = ()  # arrays that read the memory of a parameter
 
 
 @contextmanager
-def preserved_state(module: nn.Module, reached: ReachableState | None = None) -> Iterator[StateChanges]:
+def preserved_state(module: nn.Module, reached: OwnedState | None = None) -> Iterator[StateChanges]:
     """Restore what a module can reach, settings and random generators, after the block; name what the block changed.
 
     `reached` is the state of the module if it is known already: the walk takes as long as a call.
     """
-    reached = reachable_state(module) if reached is None else reached
-    changed = StateChanges([], reached.complete, tuple(reached.shared_memory), tuple(reached.functions_of_c))
+    reached = owned_state(module) if reached is None else reached
+    changed = StateChanges([], reached.complete, tuple(reached.arrays_of_parameters))
     settings = read_settings()
     generators = _generators()
     try:

@@ -14,10 +14,10 @@ from orderproof.errors import CaptureError
 from orderproof.recording.arguments import written_and_read
 from orderproof.recording.eager_check import prepared_call
 from orderproof.recording.elements import goes_by_element, reads_what_it_writes
-from orderproof.recording.operator_kernels import hidden_write, kernel_not_followed
 from orderproof.recording.outside_calls import observed_outside_calls
-from orderproof.recording.reachable_state import reachable_state
+from orderproof.recording.owned_state import owned_state
 from orderproof.recording.refusal import NOT_RECORDED
+from orderproof.recording.running_statistics import hidden_write
 
 
 def observe_call(
@@ -40,7 +40,7 @@ def observe_call(
     buffers = [(name, x) for name, x in module.named_buffers() if not x.is_meta]
     before = [x.detach().clone() for _, x in buffers]
     with (
-        prepared_call(module, inputs, [x for _, x in buffers], reachable_state(module)) as (copies, changes),
+        prepared_call(module, inputs, [x for _, x in buffers], owned_state(module)) as (copies, changes),
         observed_outside_calls() as calls,
     ):  # fmt: skip
         module(*copies)
@@ -48,7 +48,7 @@ def observe_call(
     if calls.unfollowed:
         raise CaptureError(f"{NOT_RECORDED}the call {calls.unfollowed[0]}")
     if with_operators:
-        effects, reached = _HiddenEffects(), reachable_state(module)
+        effects, reached = _HiddenEffects(), owned_state(module)
         prepared = prepared_call(module, inputs, [x for _, x in buffers], reached)
         with suppress(Exception), prepared as (copies, _), effects:
             module(*copies)
@@ -71,7 +71,7 @@ class _HiddenEffects(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(func, OpOverload) and not self.found:
             written, read = written_and_read(func, args, kwargs)
             self.found = (
-                kernel_not_followed(func) or hidden_write(func, args, kwargs) or _write_to_array(func, written)
+                hidden_write(func, args, kwargs) or _write_to_array(func, written)
                 or _write_to_operand(func, written, read)
             )  # fmt: skip
         return func(*args, **kwargs)

@@ -25,20 +25,14 @@ from orderproof.recording.assumptions import custom_calls, custom_operator_assum
 from orderproof.recording.buffer_values import buffers_with_values
 from orderproof.recording.captured_graph import ancestors, leaves_by_name
 from orderproof.recording.fixed_numbers import fixed_numbers, with_decided_cases
-from orderproof.recording.instruction_trace import InstructionTrace
 from orderproof.recording.loop_rolling import conditions_without_indices, roll_loops
 from orderproof.recording.open_call import OpenCall
 from orderproof.recording.open_sizes import OpenSizes
-from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.recording import Recording
 from orderproof.recording.refusal import RecordingRefused, RecordingUnsupported
-from orderproof.recording.value_stack import is_readable
 
 MAX_PATHS = 8
-_ABOUT_RESULTS = {  # by whether the results of instructions are compared with those of eager calls
-    True: (),
-    False: ("no calculation of the model tells a symbol from a number: results are compared on CPython 3.11 only",),
-}
 
 
 class UnreadableCondition(CaptureError):
@@ -73,18 +67,6 @@ class Question:
 
 
 @dataclass(frozen=True)
-class RecordedInstructions:
-    """The instructions of a recording, whose results are expressions in its open sizes."""
-
-    trace: InstructionTrace
-    open_sizes: OpenSizes
-
-    def difference(self, eager: InstructionTrace, sizes: Mapping[str, int]) -> str:
-        """How an eager call of these sizes differs: its first other instruction or result; empty if it does not."""
-        return self.trace.difference(eager, lambda e, indices: self.open_sizes.number(e, sizes, indices))
-
-
-@dataclass(frozen=True)
 class OpenGraph:
     """A recorded graph with open sizes.
 
@@ -100,7 +82,6 @@ class OpenGraph:
         questions: What the inputs fulfil in this recording.
         changed_state: What the call changes in the module.
         assumptions: What else every claim about the recording assumes.
-        instructions: What the code of the model executed; None where nothing ran to its end.
         is_cut_off: The graph ends, without outputs, at a question whose answer is impossible.
 
     """
@@ -116,7 +97,6 @@ class OpenGraph:
     questions: tuple[Question, ...]
     changed_state: tuple[str, ...]
     assumptions: tuple[str, ...]
-    instructions: RecordedInstructions | None = None
     is_cut_off: bool = False
 
     def shape(self, node: Node) -> tuple[Term, ...]:
@@ -170,7 +150,7 @@ def _record_branches(
 ) -> list[OpenGraph]:
     graphs: list[OpenGraph] = []
     cut_off: dict[tuple[bool, ...], OpenGraph] = {}
-    reached = reachable_state(module)
+    reached = owned_state(module)
     answers: list[bool] | None = []
     not_rolled = ""  # why a loop over an open range runs for the example only
     while answers is not None:
@@ -196,7 +176,7 @@ class _Branch:
     """The recording of one branch, and the graphs that are cut off next to it."""
 
     def __init__(
-        self, module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: ReachableState,
+        self, module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: OwnedState,
         only_answer: OnlyAnswer | None, *, rolls_loops: bool,
     ) -> None:  # fmt: skip
         self.call, self.sizes = call, call.sizes
@@ -255,8 +235,7 @@ class _Branch:
             tuple(with_decided_cases(conditions)),
             tuple(Question(*question) for question in call.questions),
             tuple(changed),
-            (*assumptions, *_ABOUT_RESULTS[is_readable()]),
-            RecordedInstructions(recording.instructions, sizes),
+            assumptions,
         )
 
     def _only_answer(self, decide: OnlyAnswer, node: Node, line: str) -> bool | None:

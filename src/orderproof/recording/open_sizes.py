@@ -135,22 +135,6 @@ class OpenSizes:
         indices = {symbol: sympy.Symbol(name) + LEAST_SIZE for symbol, name in self._indices.items()}
         return str(e.xreplace(names | indices))
 
-    def loop_symbol(self, index: Any) -> Any:
-        """The symbol of the index of a loop."""
-        (symbol,) = index.node._expr.free_symbols
-        return symbol
-
-    def number(
-        self, expression: Any, sizes: Mapping[str, int], indices: Mapping[Any, int]
-    ) -> int | float | bool | None:
-        """The number that an expression is for these sizes and indices, by symbol; None if that is not known."""
-        known = {symbol: sympy.Integer(sizes[name]) for symbol, name in self._names.items()}
-        known |= {symbol: sympy.Integer(index + LEAST_SIZE) for symbol, index in indices.items()}
-        found = expression.xreplace(known)
-        if found in (sympy.true, sympy.false):
-            return bool(found)
-        return None if not found.is_number else int(found) if found.is_Integer else float(found)
-
     def without_symbols(self, arguments: Any) -> Any:
         """Arguments with terms in place of symbolic integers, and text in place of other symbolic numbers."""
         kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)

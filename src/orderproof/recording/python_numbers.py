@@ -6,8 +6,8 @@ asks so would take another branch than in eager mode, and no condition would say
 the answers of Python's numbers. An answer that is the value itself, such as text or a hash, fixes the size.
 
 `PythonType` answers `type(n)` in the modules of Python that define the model. Not answered: `type(n)` elsewhere, and
-functions in C that look at the type, such as the encoder of `json`. Where that has an effect, the recording differs
-from an eager call in its instructions (`instruction_trace.py`).
+functions in C that look at the type, such as the encoder of `json`. Where that has an effect on the outputs, an eager
+call of another length gives others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 import torch
 from torch.utils._sympy.functions import IntTrueDiv
 
-from orderproof.recording.instruction_trace import untraced
 from orderproof.recording.size_environment import SizeEnvironment
 
 _PYTHON_TYPES: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
@@ -111,16 +110,12 @@ def _patch(kind: Any, python_type: Any) -> None:
 
 
 def _of_torch(original: Callable[..., Any], of_number: Callable[..., Any] | None) -> Callable[..., Any]:
-    """A method of a symbol, in whose Python code, that of torch and sympy, no call is traced: there are many.
-
-    With an object of a class of the model it is that of its value: torch asks the object what it is.
-    """
+    """A method of a symbol; with an object of a class of the model that of its value: torch asks what it is."""
 
     def method(symbol: Any, *args: Any) -> Any:
         if of_number is not None and any(map(_is_of_another_class, args)) and _is_asked_by_model():
             return of_number(_value(symbol), *args)
-        with untraced():
-            return original(symbol, *args)
+        return original(symbol, *args)
 
     return method
 

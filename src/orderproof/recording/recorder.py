@@ -25,14 +25,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.recording import constants, writes
 from orderproof.recording.arguments import leaves, map_leaves, tensors_in
-from orderproof.recording.eager_check import seen_by_a_mode
-from orderproof.recording.instruction_trace import untraced
 from orderproof.recording.kept_operators import is_kept
 from orderproof.recording.memory_layouts import unsound_layout
-from orderproof.recording.operator_kernels import hidden_write, kernel_not_followed
 from orderproof.recording.operator_names import is_of_torch, operator_name
 from orderproof.recording.program import Program
 from orderproof.recording.recorded_graph import META, SAME_VALUE, RecordedGraph
+from orderproof.recording.running_statistics import hidden_write
 from orderproof.recording.source import innermost_line
 
 HIGHER_ORDER = "it calls the higher-order operator"
@@ -63,17 +61,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with seen_by_a_mode(), torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction():
             if not isinstance(func, OpOverload):
                 self.recorded.give_up(f"{HIGHER_ORDER} {func}")
             try:
                 if self.recorded.open_call is not None:
-                    with untraced(), enable_python_dispatcher():
+                    with enable_python_dispatcher():
                         return self._record(func, args, kwargs or {})
                 if self.program is None:
                     return self._record(func, args, kwargs or {})
-                with untraced():
-                    return self.program.follow(self._record, func, args, kwargs or {})
+                return self.program.follow(self._record, func, args, kwargs or {})
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
@@ -187,7 +184,7 @@ def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return f"it replaces the memory of a tensor ({func})"
     if operator_name(func) == "_reshape_alias":
         return f"it states the strides of a view ({func})"
-    return kernel_not_followed(func) or hidden_write(func, args, kwargs) or unsound_layout(func, args)
+    return hidden_write(func, args, kwargs) or unsound_layout(func, args)
 
 
 def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -31,7 +31,6 @@ from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.eager_answers import eager_answers
 from orderproof.recording.eager_check import (
-    NOT_THE_PROGRAM,
     can_compare,
     compare_with_eager,
     hidden_from_profile,
@@ -39,16 +38,14 @@ from orderproof.recording.eager_check import (
 )
 from orderproof.recording.eager_program import compare_programs
 from orderproof.recording.eager_view import EagerView
-from orderproof.recording.instruction_trace import InstructionTrace
 from orderproof.recording.loop_recording import Loops
 from orderproof.recording.memory import LIFTED, SharedMemory
 from orderproof.recording.module_state import preserved_state
 from orderproof.recording.module_tensors import ModuleTensors
 from orderproof.recording.open_call import OpenCall
-from orderproof.recording.operator_kernels import forget_kernels
+from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.program import Program
 from orderproof.recording.python_numbers import PythonType, python_numbers
-from orderproof.recording.reachable_state import ReachableState, reachable_state
 from orderproof.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.recording.recorder import Recorder
 from orderproof.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
@@ -70,10 +67,6 @@ def _recording() -> Iterator[None]:
         yield
     finally:
         _active.reset(token)
-
-
-class OtherInstructions(CaptureError):
-    """An eager call runs the recorded operators, and executes other instructions of the model."""
 
 
 class UnsupportedModel(CaptureError):
@@ -100,15 +93,14 @@ class Recording:
         inputs: tuple[Tensor, ...],
         open_call: OpenCall | None = None,
         *,
-        reached: ReachableState | None = None,
+        reached: OwnedState | None = None,
         compared: bool = False,
         rolls_loops: bool = False,
         branches: TokenBranches | None = None,
     ) -> None:
         self.module, self.inputs = module, inputs
-        forget_kernels()
         self.graph = Graph()
-        self.reached = reached or reachable_state(module)
+        self.reached = reached or owned_state(module)
         self.tensors = ModuleTensors(module, self.reached.trained)
         self.memory = SharedMemory(self.reached.arrays)
         self.state: dict[str, str] = {}  # placeholder -> name
@@ -120,12 +112,10 @@ class Recording:
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.recorded.refusal_of_write = self.memory.refusal_of_write
         self.recorded.refusal_of_use = self.memory.refusal_of_use
-        self.instructions = InstructionTrace(notes_hidden_calls=open_call is not None, refuse=self.recorded.refuse)
-        self.loops = Loops(self.recorded, self.instructions) if rolls_loops else None
+        self.loops = Loops(self.recorded, self.reached.packages) if rolls_loops else None
         self.recorded.loops = self.loops
         self.recorded.branches = branches or TokenBranches()
         self.operators: list[str] = []  # those that the call called
-        self.unseen: list[str] = []  # those of them that use values where dispatch is switched off
         names = frozenset(self.tensors.real)
         self.program = Program(partial(_name_in_program, self.tensors, names))
         self.compared = compared
@@ -291,9 +281,7 @@ class Recording:
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
-            self.operators = stack.enter_context(profiled_operators(hiding=True, unseen=self.unseen))
-            if recorded.open_call is not None or self.compared:
-                stack.enter_context(self.instructions.tracing())
+            self.operators = stack.enter_context(profiled_operators(hiding=True))
             with suppress(RecordingRefused, RecordingUnsupported):
                 output = self.module(*(alias.tensor for alias in aliases))
         self._raise_what_was_noticed()
@@ -305,16 +293,10 @@ class Recording:
         recorded = self.recorded
         if recorded.refusals:
             raise CaptureError(f"{NOT_RECORDED}{recorded.refusals[0]}")
-        if self.unseen:
-            raise CaptureError(f"{NOT_RECORDED}no mode of torch sees an operator of the call ({self.unseen[0]})")
         if name := self.memory.changed():
             raise CaptureError(f"{NOT_RECORDED}the values of {name} change during the call without an operator")
         if recorded.unsupported:
             raise UnsupportedModel(recorded.unsupported[0])
-        if self.instructions.asks_torch:
-            raise UnsupportedModel(f"it asks torch about symbolic sizes (`{self.instructions.asks_torch}`)")
-        if self.instructions.hidden_call:
-            raise UnsupportedModel(self.instructions.hidden_call)
         if recorded.errors:
             raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
 
@@ -386,10 +368,7 @@ def record(
 
     """
     with buffers_with_values(module, values or {}):
-        try:
-            return _record(module, inputs)
-        except OtherInstructions:  # the first call may fill a cache, or import a module
-            return _record(module, inputs)
+        return _record(module, inputs)
 
 
 def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
@@ -407,16 +386,10 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
         captured.branch_values = _values_of_all_branches(recording)
     if compared:
         rest = recording.written(), recording.reached
-        eager = compare_with_eager(module, inputs, recording.operators, recording.instructions, *rest)
-        reads_weights = compare_programs(module, inputs, recording.program, *rest, eager.trace)
-        if eager.difference:
-            raise OtherInstructions(f"{NOT_THE_PROGRAM}{eager.difference}")
-        if reads_weights:
-            raise CaptureError(f"{NOT_RECORDED}the call computes with the numbers of its weights ({reads_weights})")
+        eager = compare_with_eager(module, inputs, recording.operators, *rest)
+        compare_programs(module, inputs, recording.program, *rest)
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))
-        if differs := recording.instructions.other_result(eager.trace):
-            captured.assumptions += (f"of one call: another one computes other results at {differs}",)
     return captured
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.module_state import RANDOM_GENERATOR, preserved_state
-from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.owned_state import OwnedState, owned_state
 
 MOST_BYTES = 1 << 26  # of tensors that are copied to restore them: 64 MB
 
@@ -22,12 +22,12 @@ def changes_state(captured: CapturedGraph | None) -> bool:
 
 
 @contextmanager
-def restored_state(module: nn.Module, reached: ReachableState | None = None) -> Iterator[None]:
+def restored_state(module: nn.Module, reached: OwnedState | None = None) -> Iterator[None]:
     """Undo what calls in the block change in a module; ``reached`` is its state if it is known already.
 
     Parameters stay as they are, see `unchanged_module`.
     """
-    reached = reachable_state(module) if reached is None else reached
+    reached = owned_state(module) if reached is None else reached
     buffers = [(part, dict(part._buffers)) for part in module.modules()]
     values = _values(_tensors(module, reached))
     try:
@@ -63,7 +63,7 @@ def unchanged_module(module: nn.Module) -> Iterator[None]:
         _restore(values)
 
 
-def _tensors(module: nn.Module, reached: ReachableState) -> list[Tensor]:
+def _tensors(module: nn.Module, reached: OwnedState) -> list[Tensor]:
     """The buffers of a module and the tensors within its reach; not its parameters."""
     held = (x for part in module.modules() for x in vars(part).values() if isinstance(x, Tensor))
     others = (x for x in reached.tensors if _has_values(x) and x.numel() * x.element_size() <= MOST_BYTES)

@@ -33,6 +33,11 @@ def is_model_code(filename: str) -> bool:
     return "site-packages" in Path(filename).parts or not filename.startswith(_PYTHON)
 
 
+def is_installed(filename: str) -> bool:
+    """True if a source file belongs to an installed package."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(filename).parts)
+
+
 def is_recording_frame(frame: FrameType) -> bool:
     """True of the frame that calls a model to record it: the frames around it are not the model's."""
     return frame.f_code.co_filename == _RECORDING

@@ -23,7 +23,8 @@ SCHEMA_VERSION = 2
 EXIT_INTERRUPTED = 130
 _SETTINGS = (
     "in the recorded modes, settings, environment variables and Python state (attributes, caches, global variables), "
-    "called without gradients, where no operator raises an error, for a model that does not examine the interpreter"
+    "called without gradients, where no operator raises an error; assumes that the code does not act on being "
+    "recorded; state is compared in the objects that the model owns"
 )
 RECORDED_CALL_ASSUMPTION = (  # of every proof
     f"over the real numbers, for finite activations, at the recorded shape, dtype, layout and device, {_SETTINGS}"

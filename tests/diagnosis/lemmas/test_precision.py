@@ -17,7 +17,7 @@ from tests.diagnosis.sampling.claims import Claim, undenied, unsaid
 from tests.diagnosis.sampling.operands import Sample
 from tests.diagnosis.sampling.trials import Trial, trials
 
-TRIED, PAIRS = 10, 40  # trials of each sample; pairs of runs to see a refused claim denied
+FEW, TRIED, PAIRS = 4, 10, 40  # trials of each sample; pairs of runs to see a refused claim denied
 TRIED_LONG, PAIRS_LONG = 30, 120
 SOUGHT = 150  # trials of each sample in which a refusal without need is sought: it stops at the first
 
@@ -58,7 +58,7 @@ def is_needed(reason: Coarse, kinds: Sequence[str], operators: Sequence[str]) ->
 @pytest.mark.parametrize(
     ("name", "count", "pairs"),
     [
-        *(pytest.param(name, TRIED, PAIRS, id=f"{name}-few") for name in OPERATORS),
+        *(pytest.param(name, FEW, PAIRS, id=f"{name}-few") for name in OPERATORS),
         *(pytest.param(name, TRIED_LONG, PAIRS_LONG, id=name, marks=pytest.mark.slow) for name in OPERATORS),
     ],
 )

@@ -26,7 +26,9 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-MODULES = {  # a key of the mutants -> the module that they change; any other key is a file of diagnosis/rules
+# A key of the mutants and the module that they change; any other key is a path below orderproof, with a dot, or a file
+# of diagnosis/rules.
+MODULES = {
     "analysis": "orderproof.diagnosis.analysis",
     "axis_labels": "orderproof.diagnosis.domain.axis_labels",
     "batch": "orderproof.laws.proved.batch",
@@ -90,7 +92,7 @@ def mutants_of(module: str, *mutants: Mutant) -> list[Mutant]:
 @cache
 def module_of(key: str) -> ModuleType:
     """The module behind a key."""
-    return importlib.import_module(MODULES.get(key, f"orderproof.diagnosis.rules.{key}"))
+    return importlib.import_module(MODULES.get(key, f"orderproof.{key if '.' in key else f'diagnosis.rules.{key}'}"))
 
 
 @cache

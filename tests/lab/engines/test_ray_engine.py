@@ -25,6 +25,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     started.shutdown()
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_results(cluster: Cluster, tmp_path: Path, undisturbed: dict[str, RunResult]) -> None:
     check(list(RayEngine(cluster.address, None).run(tiny_study().runs(), tmp_path)), undisturbed)
 

@@ -16,6 +16,7 @@ from orderproof.lab.result import RunResult
 from tests.lab.small_study import reproducible_part, tiny_study, wait_until
 
 
+@pytest.mark.slow
 def test_a_killed_job_is_submitted_again_with_the_same_result(
     tmp_path: Path, undisturbed: dict[str, RunResult]
 ) -> None:

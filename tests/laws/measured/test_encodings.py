@@ -14,6 +14,7 @@ from orderproof.encodings import Claims
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
 from orderproof.records.audit import Verdict
+from tests.pairs import pairs_soon
 
 LENGTH = {"dino_v3": 64}  # it stretches its waves over the picture: in a larger one steps are small
 USUAL = 400  # tables have so many rows, and pictures so many patches
@@ -22,12 +23,8 @@ DIAGONAL = {"lie"}  # positions here are equal on all axes, and along one line i
 
 ROUNDED = {"grape"}  # its frequencies are weights, which bfloat16 rounds before any angle is worked out
 
-cases = [
-    (name, causal)
-    for name in encodings.names()
-    for causal in (True, False)
-    if causal or not fingerprint_model(name, causal=True).encoding.claims.causal_only
-]
+MEASURED = ("position_shift", "distinct_positions", "position_precision", "context_length", "ignored_arguments")
+CAUSAL_ONLY = {name for name in encodings.names() if fingerprint_model(name, causal=True).encoding.claims.causal_only}
 
 
 def wanted(law: str, name: str, claims: Claims) -> Verdict:
@@ -42,9 +39,9 @@ def wanted(law: str, name: str, claims: Claims) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    "law", ["position_shift", "distinct_positions", "position_precision", "context_length", "ignored_arguments"]
+    ("name", "causal", "law"),
+    pairs_soon(encodings.names(), (True, False), MEASURED, allowed=lambda n, causal, _: causal or n not in CAUSAL_ONLY),
 )
-@pytest.mark.parametrize(("name", "causal"), cases)
 def test_encoding_obeys_the_laws_that_its_claims_imply(name: str, causal: bool, law: str) -> None:
     block = fingerprint_model(name, causal=causal, length=LENGTH.get(name, USUAL))
     driver = TransformerAdapter(block, causal=causal)

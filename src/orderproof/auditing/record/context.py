@@ -20,7 +20,7 @@ from orderproof.models.row_counts import with_row_count
 from orderproof.models.settings import DEFAULT_SETTING, apply_setting
 from orderproof.models.vision.whole_image import with_image_input
 from orderproof.recording.float64_parameters import Float64Parameters
-from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.owned_state import OwnedState, owned_state
 
 
 @dataclass
@@ -146,9 +146,9 @@ class AuditContext(RecordedCall):
                 context.free_float64_copies()
 
     @cached_property
-    def first_state(self) -> ReachableState:
+    def first_state(self) -> OwnedState:
         """The state of the module that is run, at the time when it is first asked for."""
-        return reachable_state(self.runnable.subject.module)
+        return owned_state(self.runnable.subject.module)
 
     @cached_property
     def open_calls(self) -> OpenCalls:

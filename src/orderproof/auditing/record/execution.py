@@ -23,7 +23,7 @@ from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.recording.execution import execute, execute_nodes
 from orderproof.recording.export.exporter import source_of_error
 from orderproof.recording.float64_parameters import Float64Parameters
-from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.seeded_random import seeded_random
 
@@ -58,7 +58,7 @@ class SubjectExecution:
     float64_failure: str = field(default="", init=False)  # why its copy could not be run in float64
     graph_float64_failure: str = field(default="", init=False)  # why its graph could not be run in float64
     _copies: dict[Executor, nn.Module] = field(default_factory=dict, init=False, repr=False)
-    _reached: dict[nn.Module, ReachableState] = field(default_factory=dict, init=False, repr=False)
+    _reached: dict[nn.Module, OwnedState] = field(default_factory=dict, init=False, repr=False)
     _known: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
     _repeated: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
     _exact: set[Hashable] = field(default_factory=set, init=False, repr=False)  # runs in float64 throughout
@@ -175,10 +175,10 @@ class SubjectExecution:
                 self.float64_failure = f"a float64 copy of the model fails: {failure_reason(error)}{where}"
             raise
 
-    def _state_of(self, module: nn.Module) -> ReachableState:
+    def _state_of(self, module: nn.Module) -> OwnedState:
         """The state of a module. Each run leaves it as it was, and a walk may take longer than a run."""
         if module not in self._reached:
-            self._reached[module] = reachable_state(module)
+            self._reached[module] = owned_state(module)
         return self._reached[module]
 
     def _fits(self, inputs: tuple[Tensor, ...]) -> bool:

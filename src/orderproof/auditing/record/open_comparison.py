@@ -1,4 +1,4 @@
-"""Comparison of recordings with open sizes and eager calls of several lengths: the outputs and the Python code."""
+"""Comparison of recordings with open sizes and the outputs of eager calls of several lengths."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from torch import Tensor, nn
 from orderproof.auditing.record.execution import named_tensors
 from orderproof.auditing.record.length_ranges import COMPARED_LENGTHS, Piece
 from orderproof.auditing.record.open_examples import MORE_EXAMPLES
-from orderproof.errors import CaptureError, first_line
+from orderproof.errors import first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.recording.compiled_code import without_compilation
-from orderproof.recording.eager_instructions import trace_eager_call
 from orderproof.recording.execution import relative_difference
-from orderproof.recording.instruction_trace import InstructionTrace
 from orderproof.recording.module_state import RANDOM_GENERATOR, preserved_state
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.recording.open_sizes import LEAST_SIZE
-from orderproof.recording.reachable_state import ReachableState, reachable_state
+from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import restored_state
 from orderproof.seeded_random import seeded_random
 from orderproof.theorems.open_execution import execute_open
@@ -69,9 +67,8 @@ def _compare_piece(
     if not compared:
         return "no length of its range could be compared"
     for tokens in compared:
-        traced = tokens in (compared[0], compared[-1])  # a traced call takes ten times as long
         for inputs in examples(tokens, 0):
-            if found := comparison.difference(piece, inputs, tokens, traced=traced):
+            if found := comparison.difference(piece, inputs, tokens):
                 return found
     for graph in piece.graphs:
         if not (graph.is_cut_off or id(graph) in comparison.taken) and is_possible(graph):
@@ -88,12 +85,11 @@ def _compared_lengths(piece: Piece, module: nn.Module) -> list[int]:
 
 
 def _beyond(piece: Piece, module: nn.Module) -> list[int]:
-    """A length [tokens] above the numbers that the code of a module meets, and the sizes of its tensors, up to a limit.
+    """A length [tokens] above the numbers in the code of a module, and the sizes of its tensors, up to a limit.
 
     A program that treats long calls in another way compares their length with some number, or indexes a table with it.
     """
-    traces = [graph.instructions.trace for graph in piece.graphs if graph.instructions is not None]
-    numbers = tensor_sizes(module).union(*(trace.numbers for trace in traces))
+    numbers = tensor_sizes(module) | owned_state(module).numbers
     above = max((n for n in numbers if n < MAX_BEYOND), default=0) + 1
     return [n for n in [prime_length(max(above, MIN_BEYOND), ())] if piece.has(n)]
 
@@ -130,8 +126,7 @@ class _Comparison:
     module: nn.Module
     taken: set[int] = field(default_factory=set)
     failure: str = ""
-    _traced: set[tuple[object, ...]] = field(default_factory=set)  # the recordings and sizes that were compared
-    _reached: ReachableState | None = None  # if calls change it
+    _reached: OwnedState | None = None  # if calls change it
 
     @contextmanager
     def of_state_changes(self, pieces: Sequence[Piece]) -> Iterator[None]:
@@ -140,31 +135,25 @@ class _Comparison:
         If the recorded calls change it, each call starts from the state at that time: a recording is of one call.
         """
         changed = any(set(graph.changed_state) - {RANDOM_GENERATOR} for piece in pieces for graph in piece.graphs)
-        reached = reachable_state(self.module)
+        reached = owned_state(self.module)
         self._reached = reached if changed else None
         with preserved_state(self.module, reached):
             yield
 
-    def difference(self, piece: Piece, inputs: tuple[Tensor, ...], tokens: int, *, traced: bool = True) -> str:
-        """How a call differs from its recording; empty if it does not, or if it fails or has too few rows.
-
-        The instructions of the call are compared if it is ``traced``, or the first call of a recording.
-        """
+    def difference(self, piece: Piece, inputs: tuple[Tensor, ...], tokens: int) -> str:
+        """How a call differs from its recording; empty if it does not, or if it fails or has too few rows."""
         if len(inputs[0]) < LEAST_SIZE:
             return ""
         sizes = {"batch": len(inputs[0]), "tokens": tokens}
-        traced &= any(_compared_call(graph, sizes) not in self._traced for graph in piece.graphs)
-        call = self._traced_call(inputs) if traced else None
-        outputs = self._outputs(inputs) if call is None or isinstance(call, str) else call.outputs
+        outputs = self._outputs(inputs)
         if isinstance(outputs, str):  # a proof is about calls in which no operator raises an error
             self.failure = outputs
             return ""
         graph = _recording_of(piece, outputs, inputs, sizes)
         if isinstance(graph, OpenGraph):
-            traced |= id(graph) not in self.taken
             self.taken.add(id(graph))
-            graph = self._other_instructions(graph, inputs, sizes, call) if traced else ""
-        return f"with {len(inputs[0])} rows of {tokens} tokens {graph}" if graph else ""
+            return ""
+        return f"with {len(inputs[0])} rows of {tokens} tokens {graph}"
 
     def _first_state(self) -> AbstractContextManager[None]:
         return nullcontext() if self._reached is None else restored_state(self.module, self._reached)
@@ -179,50 +168,6 @@ class _Comparison:
                 return named_tensors(self.module(*(x.clone() for x in inputs)))
         except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
             return f"an eager call fails: {first_line(error)}"
-
-    def _traced_call(self, inputs: tuple[Tensor, ...]) -> _TracedCall | str:
-        """The same with its instructions."""
-        try:
-            with self._first_state(), seeded_random(0):
-                outputs, instructions = trace_eager_call(self.module, inputs)
-            return _TracedCall(named_tensors(outputs), instructions)
-        except CaptureError as error:
-            return f"its call cannot be followed: {error}"
-        except Exception as error:  # noqa: BLE001 - third-party code
-            return f"a call whose instructions are traced fails: {first_line(error)}"
-
-    def _other_instructions(
-        self, graph: OpenGraph, inputs: tuple[Tensor, ...], sizes: Mapping[str, int], first: _TracedCall | str | None
-    ) -> str:
-        """How the Python code of a call differs from that of its recording; empty if it does not.
-
-        The ``first`` call with these sizes may fill a cache, so a call that differs is repeated.
-        """
-        assert graph.instructions is not None
-        key = _compared_call(graph, sizes)
-        if key in self._traced:  # with other values of a mask, on which only the recorded branches depend
-            return ""
-        self._traced.add(key)
-        different = ""
-        for made in (None, None) if first is None else (first, None, None):
-            call = made or self._traced_call(inputs)
-            if isinstance(call, str):
-                return call
-            different = graph.instructions.difference(call.instructions, sizes)
-            if not different:
-                break
-        return different
-
-
-@dataclass(frozen=True)
-class _TracedCall:
-    outputs: dict[str, Tensor]
-    instructions: InstructionTrace
-
-
-def _compared_call(graph: OpenGraph, sizes: Mapping[str, int]) -> tuple[object, ...]:
-    """Equal for calls of which one is traced."""
-    return (id(graph), *sizes.items())
 
 
 def _recording_of(

@@ -37,7 +37,7 @@ from orderproof.recording.kept_operators import is_kept
 from orderproof.recording.memory_layouts import unsound_node
 from orderproof.recording.module_tensors import ModuleTensors
 from orderproof.recording.observed_call import observe_call
-from orderproof.recording.reachable_state import reachable_state
+from orderproof.recording.owned_state import owned_state
 from orderproof.recording.recorder import HIGHER_ORDER
 from orderproof.recording.recording import UnsupportedModel, record
 from orderproof.recording.refusal import NOT_RECORDED, reason_of
@@ -130,7 +130,7 @@ def _record_or_export(
 
 def _refuse_parts_of_parameters(module: nn.Module, captured: CapturedGraph) -> None:
     """Raise `CaptureError` if what torch.export takes for a constant shares the memory of a parameter."""
-    tensors = ModuleTensors(module, reachable_state(module).trained)
+    tensors = ModuleTensors(module, owned_state(module).trained)
     for name, value in captured.values.items():
         if name not in captured.parameters and tensors.is_trained(value):
             raise CaptureError(f"{NOT_RECORDED}{name} shares the memory of a parameter")

@@ -1,0 +1,241 @@
+"""The contents of one object: read, compared with those that it had before, and put back."""
+
+from __future__ import annotations
+
+import array
+import collections
+import hashlib
+import pickle
+import random
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.library_messages import suppress_warnings
+from orderproof.recording.elements import Range
+from orderproof.recording.memory import EVERYWHERE
+
+MISSING = object()
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, torch.Size, range)
+_NOT_STATE = frozenset({  # of classes and functions: what Python itself keeps there
+    "__dict__", "__weakref__", "__doc__", "__annotations__", "__abstractmethods__", "_abc_impl", "__builtins__",
+})  # fmt: skip
+_MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_SHOWN = (
+    *_PLAIN, list, dict, set, frozenset, tuple, collections.deque, slice, type, FunctionType, MethodType, ModuleType,
+    Tensor, nn.Module, torch.Generator, random.Random, array.array, bytearray,
+)  # fmt: skip
+Items = tuple[tuple[Any, ...], tuple[Any, ...]]  # keys and values: a key may be a symbol, which cannot be hashed
+
+
+@dataclass(slots=True)
+class State:
+    """The contents of one object: how to read them, and how to put them back.
+
+    Attributes:
+        path: Where the object is.
+        read: Its contents now: the objects that it holds, in order; of a mapping its keys and its values.
+        restore: Puts contents back; None if that is not possible.
+        before: Its contents at first.
+
+    """
+
+    path: str
+    read: Callable[[], Any]
+    restore: Callable[[Any], object] | None
+    before: Any
+
+    def differs(self) -> bool:
+        """True if the contents are not those at first."""
+        return not _is_same(self.before, self.read())
+
+    def changes(self) -> list[str]:
+        """The names of what differs; it is put back where that is possible."""
+        now = self.read()
+        if _is_same(self.before, now):
+            return []
+        changed = [self.path]
+        if _is_mapping(now):
+            changed = [f"{self.path}.{key}".removeprefix(".") for key in _other_keys(self.before, now)]
+        if self.restore is not None:
+            self.restore(self.before)
+        return changed or [f"the order of {self.path}"]
+
+
+def _is_mapping(contents: Any) -> bool:
+    return isinstance(contents, tuple) and len(contents) == 2 and all(isinstance(x, tuple) for x in contents)
+
+
+def _other_keys(before: Items, now: Items) -> list[Any]:
+    """The keys whose values differ, and those that only one of two mappings has."""
+    old = {_hashable(key): x for key, x in zip(*before, strict=True)}
+    new = {_hashable(key): x for key, x in zip(*now, strict=True)}
+    return [key for key in {**old, **new} if not _is_same(old.get(key, MISSING), new.get(key, MISSING))]
+
+
+def _hashable(key: Any) -> Any:
+    return str(key) if isinstance(key, torch.SymInt) or not isinstance(key, _PLAIN) else key
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    """True if two contents hold the same objects; numbers and texts are compared by value."""
+    if first is second:
+        return True
+    kind = type(first)
+    if kind is not type(second):
+        return False
+    if kind is tuple:
+        return len(first) == len(second) and all(map(_is_same, first, second))
+    return isinstance(first, _PLAIN) and repr(first) == repr(second)
+
+
+def is_plain(value: object) -> bool:
+    """True of a number, a text, or another value without parts that change."""
+    return isinstance(value, _PLAIN)
+
+
+def shows_its_state(value: Any) -> bool:
+    """True of an object whose contents are compared: one of Python, or of a class in C that is known here."""
+    kind = type(value)
+    return issubclass(kind, _SHOWN) or kind.__module__ == "numpy" or bool(kind.__flags__ & _MADE_IN_PYTHON)
+
+
+def items(mapping: dict[Any, Any], hidden: Collection[str] = ()) -> Items:
+    """The keys and the values of a mapping in their order, without those under hidden names."""
+    pairs = [(k, x) for k, x in _pairs(mapping) if not (hidden and type(k) is str and k in hidden)]
+    return tuple(k for k, _ in pairs), tuple(x for _, x in pairs)
+
+
+def _pairs(mapping: dict[Any, Any]) -> list[tuple[Any, Any]]:
+    try:
+        return list((collections.OrderedDict if isinstance(mapping, collections.OrderedDict) else dict).items(mapping))
+    except TypeError:  # an ordered dictionary hashes its keys to read them
+        return list(dict.items(mapping))
+
+
+def restore_items(mapping: dict[Any, Any], old: Items, hidden: Collection[str] = ()) -> None:
+    """Put the items of a mapping back in their order; those that are hidden stay."""
+    kind: Any = collections.OrderedDict if isinstance(mapping, collections.OrderedDict) else dict
+    kept = [(k, x) for k, x in _pairs(mapping) if type(k) is str and k in hidden]
+    kind.clear(mapping)
+    for key, value in (*zip(*old, strict=True), *kept):
+        kind.__setitem__(mapping, key, value)
+
+
+def class_items(kind: type) -> Items:
+    """The attributes of a class that may be state."""
+    return items(dict(vars(kind)), _NOT_STATE)
+
+
+def restore_class(kind: type, old: Items) -> None:
+    """Put the attributes of a class back."""
+    before = dict(zip(*old, strict=True))
+    for name in set(class_items(kind)[0]) - before.keys():
+        delattr(kind, name)
+    for name, value in before.items():
+        if vars(kind).get(name, MISSING) is not value:
+            setattr(kind, name, value)
+
+
+def refill(value: Any, old: tuple[Any, ...]) -> None:
+    """Put the items back that a list, a deque or a set had."""
+    value.clear()
+    (value.update if isinstance(value, set) else value.extend)(old)
+
+
+def slots_of(kind: type) -> list[str]:
+    """The names of the attributes that a class keeps outside of dictionaries."""
+    names = vars(kind).get("__slots__", ())
+    listed = [names] if isinstance(names, str) else names
+    private = f"_{kind.__name__.lstrip('_')}"
+    found = [f"{private}{n}" if n.startswith("__") and not n.endswith("__") else n for n in listed]
+    return [name for name in found if name not in _NOT_STATE]
+
+
+def restore_slots(value: Any, names: Sequence[str], old: tuple[Any, ...]) -> None:
+    """Put the objects back that slots held; one that was empty keeps what it has."""
+    for name, held in zip(names, old, strict=True):
+        if held is not MISSING and getattr(value, name, MISSING) is not held:
+            setattr(value, name, held)
+
+
+def cell_contents(cell: CellType) -> tuple[Any, ...]:
+    """The value of a variable of a closure; nothing if it has none yet."""
+    try:
+        return (cell.cell_contents,)
+    except ValueError:
+        return ()
+
+
+def position(iterator: Iterator[Any]) -> tuple[Any, ...]:
+    """Where an iterator is: the local variables of a generator, or what makes another one at the same place."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return () if frame is None else (frame.f_lasti, *frame.f_locals.values())
+    if type(iterator).__flags__ & _MADE_IN_PYTHON:  # its attributes are compared
+        return ()
+    try:
+        return tuple(_flat(iterator.__reduce__()))
+    except TypeError:  # it shows nothing
+        return ()
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    for value in values if isinstance(values, tuple) else (values,):
+        if isinstance(value, Iterator):
+            yield from position(value)
+        elif isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def generator_state(value: Any) -> tuple[Callable[[], Any], Callable[[Any], object]] | None:
+    """How to read and to restore the state of a random generator; None for another object."""
+    read: Callable[[], Any]
+    restore: Callable[[Any], object]
+    numpy = sys.modules.get("numpy")
+    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+        read, restore = value.getstate, value.setstate
+    elif isinstance(value, torch.Generator):
+        read, restore = value.get_state, value.set_state
+    elif numpy is not None and isinstance(value, numpy.random.Generator):
+        bits = value.bit_generator
+        read, restore = lambda: bits.state, lambda old: setattr(bits, "state", old)
+    elif numpy is not None and isinstance(value, numpy.random.RandomState):
+        read, restore = lambda: value.get_state(legacy=False), value.set_state
+    else:
+        return None
+    before: Any = read()
+    return lambda: hashlib.sha1(pickle.dumps(read()), usedforsecurity=False).hexdigest(), lambda _: restore(before)
+
+
+def memory_of_buffer(value: Any) -> list[Range]:
+    """The memory of an object with a buffer; nothing if it has none, everything if it has gaps."""
+    try:
+        memory = memoryview(value).cast("B")
+    except TypeError:
+        return [EVERYWHERE]
+    if not memory.nbytes:
+        return []
+    with suppress_warnings():  # that the buffer is not writable: only its address is read
+        start = torch.frombuffer(memory, dtype=torch.uint8).data_ptr()
+    return [(start, start + memory.nbytes)]
+
+
+def restore_buffer(value: Any, old: bytes) -> None:
+    """Put the bytes back that a buffer had, if it can be written."""
+    memory = memoryview(value)
+    if memory.contiguous and not memory.readonly:
+        memory.cast("B")[:] = old
+
+
+def restore_array(array: Any, old: bytes) -> None:
+    """Put the numbers back that an array of numpy had, if it can be written."""
+    if array.flags.writeable and not array.dtype.hasobject:
+        array[...] = sys.modules["numpy"].frombuffer(old, array.dtype).reshape(array.shape)
