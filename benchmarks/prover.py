@@ -34,7 +34,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from orderproof.auditing.open_calls import OpenCalls
+from orderproof.auditing.record.open_calls import OpenCalls
 from orderproof.diagnosis.analysis import Analysis, analyze
 from orderproof.diagnosis.domain.constants import Constants
 from orderproof.laws import ProvedLaw, proved_laws

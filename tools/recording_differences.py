@@ -23,8 +23,9 @@ from typing import Any
 
 import torch
 
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.verdict import prove_law
+from orderproof.auditing.decide.verdict import prove_law
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.recorded_call import Recording
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import find_proved_law
 from orderproof.models import Subject, load
@@ -100,8 +101,7 @@ def _compared_with_export(
 def _verdicts(subject: Subject, captured: CapturedGraph) -> dict[str, str]:
     """The verdict of each law on the first output, from this graph."""
     context = AuditContext(subject, subject.default_length)
-    context.__dict__["captured"] = captured  # in place of the cached property
-    context.memo["difference"] = None  # `_difference` compares it with the model
+    context.recording = Recording(captured, mismatch=None)  # `_difference` compares it with the model
     return {law: prove_law(context, find_proved_law(law))[0].verdict for law in LAWS}
 
 

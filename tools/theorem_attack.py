@@ -26,13 +26,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.execution import named_tensors
-from orderproof.auditing.length_ranges import Piece
-from orderproof.auditing.open_calls import OpenCalls
-from orderproof.auditing.open_examples import restarting_positions
-from orderproof.auditing.open_inputs import NoTheorem
-from orderproof.auditing.theorems import prove_theorems, proved_lengths
+from orderproof.auditing.decide.theorems import prove_theorems, proved_lengths
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.execution import named_tensors
+from orderproof.auditing.record.length_ranges import Piece
+from orderproof.auditing.record.open_calls import OpenCalls
+from orderproof.auditing.record.open_examples import restarting_positions
+from orderproof.auditing.record.open_inputs import NoTheorem
 from orderproof.errors import CaptureError, OrderproofError, first_line
 from orderproof.laws import proved_laws
 from orderproof.laws.proved.proved_law import ProvedLaw
@@ -165,7 +165,7 @@ class Attack:
         self.statement = calls.statement(law, call_mode)
         theorems = prove_theorems(calls, law, call_mode)
         self.proved = [name for name, theorem in theorems.items() if theorem.proved]
-        if self.proved and (wrong := calls.difference(call_mode)):
+        if self.proved and (wrong := calls.disagreement(call_mode)):
             raise NoTheorem(wrong)
         found = calls.proofs(law, call_mode)
         self.module, _, self.roles = calls.inputs.call(call_mode)

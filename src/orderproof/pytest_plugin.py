@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from orderproof.auditing.proof import Weights
+    from orderproof.auditing.record.law_walk import Weights
     from orderproof.models import Subject
     from orderproof.models.plain_module import Inputs
     from orderproof.records.audit import Expectation, Finding, Report

@@ -11,7 +11,7 @@ from orderproof.atlas.document import build_document
 from orderproof.atlas.row import AtlasRow, LawResult, make_row
 from orderproof.atlas.settings import _accepted_choices, selected_variants, variants
 from orderproof.atlas.settings_page import settings_page
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.record.context import AuditContext
 from orderproof.errors import UsageError
 from orderproof.laws import measured_laws
 from orderproof.models.hf.architectures import default_config, parse_spec

@@ -6,11 +6,11 @@ import pytest
 
 from orderproof.auditing import audit, prove
 from orderproof.auditing.api import report_on_law
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import LawWalk, walk_graph
-from orderproof.auditing.verdict import ProofOptions
-from orderproof.auditing.verdict import prove_law as prove_law_for_every_length
-from orderproof.auditing.witness import WitnessSearch
+from orderproof.auditing.decide.relation import ProofOptions
+from orderproof.auditing.decide.verdict import prove_law as prove_law_for_every_length
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk, walk_graph
+from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.laws.proved.proved_law import ProvedLaw
 from orderproof.models import load
 from orderproof.records.audit import Finding

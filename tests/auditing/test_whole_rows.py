@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit, laws
-from orderproof.auditing.witness import check_node_facts
+from orderproof.auditing.search.node_facts import check_node_facts
 from orderproof.models import Sample, Subject
 from tests.auditing.internals import AuditContext, examined, prove_law
 

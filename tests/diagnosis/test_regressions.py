@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from orderproof import laws, prove
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import LawWalk, ancestors
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk
 from orderproof.diagnosis.node_check import Violation
+from orderproof.recording.captured_graph import ancestors
 from tests.auditing.internals import ProofOptions, prove_law
 from tests.diagnosis.corpus.case import Case, build, name_of
 from tests.diagnosis.corpus.false_proofs import FALSE_PROOFS

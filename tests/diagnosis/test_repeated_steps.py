@@ -12,8 +12,8 @@ from torch import nn
 from torch.fx import Node
 
 from orderproof import laws
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import LawWalk
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk
 from orderproof.diagnosis.domain.fact import Fact
 from orderproof.diagnosis.memoization import StepMemo
 from tests.diagnosis.corpus.repeated_steps import DIFFERENT, GRAPHS, shared

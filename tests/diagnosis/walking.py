@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.proof import LawWalk, walk_graph
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import LawWalk, walk_graph
 from orderproof.diagnosis.domain.fact import Fact
 from orderproof.diagnosis.node_check import Violation, check_nodes
 from orderproof.laws import ProvedLaw

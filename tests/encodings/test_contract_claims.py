@@ -9,7 +9,8 @@ import torch
 
 from orderproof import positions
 from orderproof.auditing.api import as_subject, audit_context
-from orderproof.auditing.verdict import ProofOptions, prove_law
+from orderproof.auditing.decide.relation import ProofOptions
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.blocks import fingerprint_model
 from orderproof.laws import find_proved_law
 from tests.encodings.examples import (

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orderproof.auditing.source_name import source_name
+from orderproof.auditing.explain.source_name import source_name
 from orderproof.batch_layout import padding_slots
 
 CHUNK = 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.record.context import AuditContext
 from orderproof.laws import find_proved_law
 from orderproof.models import load
 from orderproof.records.audit import Finding

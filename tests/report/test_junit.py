@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from orderproof.auditing.source_name import source_name
+from orderproof.auditing.explain.source_name import source_name
 from orderproof.cli import main
 from orderproof.records.audit import Entry, Finding, Report, Scope, SubjectRecord, Witness
 from orderproof.report import write_junit

@@ -17,7 +17,7 @@ from orderproof.theorems.equivariance.theorem import prove_equivariance
 from orderproof.theorems.open_execution import execute_open
 from orderproof.theorems.permutation_certificate import moved_recording_record
 from orderproof.theorems.statement import MASK, POSITIONS
-from orderproof.theorems.theorem import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove, walk_branch
+from orderproof.theorems.theorem import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove_statement, walk_branch
 from orderproof.theorems.theorem_certificate import recording_record
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem
@@ -147,7 +147,7 @@ def test_a_law_is_proved_if_only_impossible_branches_break_it(name: str) -> None
     statement = find_law("causal").open_statement(frozenset(ROLES[1:]))
     assert statement is not None
     graphs = _record(function)
-    results = prove(graphs, ROLES, statement, Solver())
+    results = prove_statement(graphs, ROLES, statement, Solver())
     assert results["output"].proved == (name in IMPOSSIBLE)
     made = unchecked(graphs, ROLES, "causal", Solver())
     if made is not None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open
-from orderproof.theorems.theorem import TOKEN_INPUT, OutputProof, prove
+from orderproof.theorems.theorem import TOKEN_INPUT, OutputProof, prove_statement
 from tests.theorems.programs import WIDTH, Program, attend, lower
 from tests.theorems.stacks import STACKS
 
@@ -80,7 +80,7 @@ def _proof(stack: nn.Module) -> OutputProof:
     )
     statement = find_law("causal").open_statement(frozenset())
     assert statement is not None
-    return prove(graphs, [TOKEN_INPUT], statement, Solver())["output"]
+    return prove_statement(graphs, [TOKEN_INPUT], statement, Solver())["output"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from orderproof.auditing.verdict import prove_law
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.laws import find_proved_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open

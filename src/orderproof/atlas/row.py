@@ -12,9 +12,9 @@ from typing import Literal
 import torch
 
 from orderproof.auditing.api import audit_context
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.decide.sandbox import LAW_TIMEOUT
+from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.run import run_audit
-from orderproof.auditing.sandbox import LAW_TIMEOUT
 from orderproof.errors import OrderproofError, SubjectError
 from orderproof.laws import entry_map_law, measured_laws
 from orderproof.library_messages import suppress_warnings

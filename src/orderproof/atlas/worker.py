@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from orderproof.atlas import row as atlas_row
 from orderproof.atlas.row import AtlasRow, one_line, with_failure
 from orderproof.auditing.api import audit
-from orderproof.auditing.sandbox import LAW_TIMEOUT
+from orderproof.auditing.decide.sandbox import LAW_TIMEOUT
 from orderproof.blocks.transformer import Transformer
 from orderproof.forked_process import ForkedProcess, exit_description, signal_name
 from orderproof.models.hf.architectures import known_architectures

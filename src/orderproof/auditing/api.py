@@ -11,15 +11,16 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.decide.relation import ProofOptions
+from orderproof.auditing.decide.sandbox import LAW_TIMEOUT
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import check_expectation, checked_expectations
-from orderproof.auditing.findings import with_law
+from orderproof.auditing.explain.findings import with_law
 from orderproof.auditing.port_audit import Against, audit_against
-from orderproof.auditing.proof import Weights
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.record.law_walk import Weights
 from orderproof.auditing.run import Progress, build_report, expectations_of_named_laws, measure_laws, run_audit
-from orderproof.auditing.sandbox import LAW_TIMEOUT
-from orderproof.auditing.verdict import ProofOptions, prove_law
-from orderproof.auditing.witness import check_node_facts
+from orderproof.auditing.search.node_facts import check_node_facts
 from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, find_model_law
 from orderproof.laws.measured import MeasuredLaw
@@ -203,7 +204,6 @@ def audit(
     the subject computes in transformers. `inputs`, `token_axis`, `outputs`, `together`, `mask` and `position_ids` are
     those of `from_module`. Raises `UsageError`, `SubjectError`.
     """
-    report = None
     laws = [laws] if isinstance(laws, str) else laws
     layout = Layout(token_axis, outputs, together, mask, position_ids)
     if against is not None:
@@ -213,18 +213,18 @@ def audit(
         reports = audit_against(
             subject, against, laws=laws, expect=expect, seed=seed, timeout=timeout, progress=progress
         )
-        for report in reports:  # noqa: B007
-            pass
-        assert report is not None
-        return report
+        return _last(reports)
     with _unchanged(subject):
         with call_timeout(timeout):
             found = as_subject(subject, inputs=inputs, layout=layout, kind=kind)
         context = audit_context(found, length=length, seed=seed)
-        for report in run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress):  # noqa: B007
-            pass
-    assert report is not None
-    return report
+        return _last(run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress))
+
+
+def _last(reports: Iterator[Report]) -> Report:
+    """The report after the last step."""
+    *_, last = reports
+    return last
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from orderproof._version import __version__
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.findings import is_met, with_law
+from orderproof.auditing.explain.findings import finding_of, with_law
 from orderproof.auditing.run import Progress
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import find_port_law, port_laws
@@ -113,10 +113,10 @@ def _finding(run: PortRun, result: PortResult, stated: Expectation | None) -> Fi
     assumptions = result.notes
     if run.needs_older_keys and law.ability is not None:
         assumptions += (f"measured with {', '.join(run.older_keys)} added to config.json: see OP601",)
-    finding = Finding(
-        code=law.code, law=law.name, verdict=verdict, expected=expected, expectation_met=is_met(verdict, expected),
+    finding = finding_of(
+        law, verdict, reason, expected=expected,
         scope=Scope(length=0 if result.call is None else result.call.length, weights="these", assumptions=assumptions),
-        output=run.engine.name, reason=reason,
+        output=run.engine.name,
         deviation=Deviation() if profile is None else Deviation(float32=profile.largest),
         measurement=_measurement(result, verdict), port=_evidence(run, result),
         remedy=phrases.remedy_text(result) if verdict == "refuted" else "",

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orderproof._version import __version__
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.decide.relation import ProofOptions
+from orderproof.auditing.decide.sandbox import LAW_TIMEOUT, MeasurementRun
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.findings import finding_without_result, undecide_inapplicable, with_cause, with_law
-from orderproof.auditing.sandbox import LAW_TIMEOUT, MeasurementRun
-from orderproof.auditing.sentence_pair import compare_sentence_pair, has_sentences
-from orderproof.auditing.verdict import ProofOptions, prove_law
+from orderproof.auditing.explain.findings import finding_of, undecide_inapplicable, with_cause, with_law
+from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
+from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, find_model_law, measured_laws, proved_laws
@@ -56,7 +57,7 @@ def run_audit(
             yield audit.report()
         for k, law in enumerate(proved):
             show(f"{law.code} {law.name}", k + 1, total)
-            audit.prove(law)
+            audit.decide(law)
             yield audit.report()
     if measured:
         show(f"{measured[0].code} {measured[0].name}", len(proved) + 1, total)
@@ -113,7 +114,7 @@ class _AuditRun:
         if failure is not None:
             self.notes.append(failure)
 
-    def prove(self, law: ProvedLaw) -> None:
+    def decide(self, law: ProvedLaw) -> None:
         """Prove or refute one law."""
         stated = self.expect.get(law.name)
         reason = self.export_timeout
@@ -133,7 +134,7 @@ class _AuditRun:
         if reason:
             expected = stated or law.expected(self.context.subject.model_kind)
             scope = Scope(length=self.context.length)
-            found = finding_without_result(law, "undecided", reason, expected=expected, scope=scope)
+            found = finding_of(law, "undecided", reason, expected=expected, scope=scope)
             self.findings.append(with_law(found, stated=stated is not None))
 
     def compare_sentences(self) -> None:

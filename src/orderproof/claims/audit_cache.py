@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.sentence_pair import compare_sentence_pair
+from orderproof.auditing.explain.sentence_pair import compare_sentence_pair
+from orderproof.auditing.record.context import AuditContext
 from orderproof.errors import UsageError
 from orderproof.models import Subject
 from orderproof.records.audit import Finding, SentencePair

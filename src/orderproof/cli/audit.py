@@ -14,7 +14,7 @@ from orderproof.cli.subject_argument import check_port_options, check_subject, l
 from orderproof.subject_spec import check_length, parse_layout
 
 if TYPE_CHECKING:
-    from orderproof.auditing.context import AuditContext
+    from orderproof.auditing.record.context import AuditContext
 
 
 def audit(

@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from orderproof.auditing.context import AuditContext
-from orderproof.auditing.theorem_certificates import NotIncluded, map_certificate, theorem_certificate
+from orderproof.auditing.decide.theorem_certificates import NotIncluded, map_certificate, theorem_certificate
+from orderproof.auditing.record.context import AuditContext
 from orderproof.records.audit import Completion, Finding, Report
 from orderproof.report.file_output import write_file
 from orderproof.report.phrases import escape_control_characters

@@ -11,7 +11,7 @@ from rich.console import Console
 from orderproof.report.file_output import write_file
 
 if TYPE_CHECKING:
-    from orderproof.auditing.context import AuditContext
+    from orderproof.auditing.record.context import AuditContext
     from orderproof.records.audit import Report
 
 Output = tuple[str | Path | None, Callable[[str | Path], object]]

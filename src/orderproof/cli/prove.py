@@ -80,7 +80,7 @@ def prove(
             kind=as_kind,
         )  # fmt: skip
         from orderproof.auditing.api import audit_context, report_on_law
-        from orderproof.auditing.findings import undecide_inapplicable
+        from orderproof.auditing.explain.findings import undecide_inapplicable
 
         update(f"proving {law}", 1, 3)
         context = audit_context(loaded, length=length, seed=seed)

@@ -81,7 +81,7 @@ class Auditor:
         self._start_times.append(now)
 
     def _audit(self, first: str, second: str) -> dict[str, Any]:
-        from orderproof.auditing.sentence_pair import compare_sentence_pair
+        from orderproof.auditing.explain.sentence_pair import compare_sentence_pair
 
         began = time.perf_counter()
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from orderproof.auditing.sandbox import DECODER_PART
+from orderproof.auditing.decide.sandbox import DECODER_PART
 from orderproof.errors import OrderproofError, ReproductionError, UsageError, first_line
 from orderproof.laws import find_law
 from orderproof.library_messages import suppress_warnings

@@ -10,8 +10,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from orderproof.auditing.api import audit_context
-from orderproof.auditing.sandbox import DECODER_PART
-from orderproof.auditing.witness import WitnessSearch
+from orderproof.auditing.decide.sandbox import DECODER_PART
+from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.diagnosis.counterexample import Counterexample
 from orderproof.errors import ReproductionError
 from orderproof.laws import ProvedLaw

@@ -22,7 +22,7 @@ from orderproof.theorems.equivariance.theorem import (
     constant_walk,
     context_of,
     inductive_layers,
-    walk,
+    walk_moved,
 )
 from orderproof.theorems.open_fact import index
 from orderproof.theorems.statement import TOKENS
@@ -37,7 +37,7 @@ def moved_recording_record(
 
     `without_order`: the record says at which steps order is taken out of the graph.
     """
-    done = walk(graph, roles, solver, without_order=without_order)
+    done = walk_moved(graph, roles, solver, without_order=without_order)
     node = graph.outputs[output]
     needed = ancestors([node, *(q.node for q in graph.questions), *graph.inputs])
     by_input = dict(zip(graph.inputs, roles, strict=True))

@@ -44,7 +44,7 @@ from orderproof.theorems.statement import (
     sees_within_document,
 )
 from orderproof.theorems.uniform_inputs import EVERYTHING_REAL, KINDS, UniformInputs
-from orderproof.theorems.walk import OpenWalk, derive, walk
+from orderproof.theorems.walk import OpenWalk, derive, walk_open
 
 TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
 MAX_REASON = 400  # characters of a formula in a reason
@@ -71,7 +71,7 @@ class OutputProof:
     node: Node | None = None
 
 
-def prove(
+def prove_statement(
     graphs: Sequence[OpenGraph], roles: Sequence[str], statement: Statement, solver: Solver
 ) -> dict[str, OutputProof]:
     """Prove a statement for each output.
@@ -137,7 +137,7 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
     simpler = uniform.statement(statement)
     fixed: dict[str, Value] = {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
     context = _context(graph, simpler, solver)
-    done = walk(graph, _input_facts(graph, roles, simpler, fixed), context)
+    done = walk_open(graph, _input_facts(graph, roles, simpler, fixed), context)
     return Branch(graph, simpler, asked, done, context, possible, uniform)
 
 

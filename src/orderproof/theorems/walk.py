@@ -26,7 +26,7 @@ class OpenWalk:
     failures: dict[Node, str]
 
 
-def walk(graph: OpenGraph, inputs: Mapping[Node, OpenFact], context: Context) -> OpenWalk:
+def walk_open(graph: OpenGraph, inputs: Mapping[Node, OpenFact], context: Context) -> OpenWalk:
     """The facts about the nodes of a graph, given those about its inputs. A node without a rule has none."""
     return derive(graph, graph.graph.nodes, inputs, context)
 

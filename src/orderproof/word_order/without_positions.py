@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from orderproof.auditing.completion import with_uniform_positions
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.explain.uniform_entries import with_uniform_positions
+from orderproof.auditing.record.context import AuditContext
 from orderproof.errors import first_line
 from orderproof.models import Subject
 from orderproof.models.hf.tokenizer import SentenceTokenizer

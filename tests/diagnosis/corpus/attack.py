@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from orderproof import laws
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.record.context import AuditContext
 from orderproof.models import Subject, from_module
 from orderproof.records.audit import Finding
 from tests.auditing.internals import prove_law

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from orderproof import laws
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import rules
 from tests.diagnosis.corpus.attack import finding_of, name_of_attack
 from tests.diagnosis.corpus.attacks import ATTACKS

@@ -18,7 +18,7 @@ import torch
 
 from orderproof import prove
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.models import Subject, load

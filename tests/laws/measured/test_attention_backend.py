@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder, tiny_encoder
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls

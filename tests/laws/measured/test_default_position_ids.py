@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from orderproof.adapter import ModelOutput
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_encoder
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls

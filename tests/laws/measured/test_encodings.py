@@ -7,7 +7,7 @@ import math
 import pytest
 
 from orderproof import encodings
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.fingerprint import fingerprint_model
 from orderproof.blocks.transformer_adapter import TransformerAdapter
 from orderproof.encodings import Claims

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from orderproof import audit
 from orderproof.adapter import ModelAdapter, ModelOutput, Threshold
-from orderproof.auditing.measurement import measure_law
-from orderproof.auditing.sandbox import MeasurementRun
+from orderproof.auditing.decide.measurement import measure_law
+from orderproof.auditing.decide.sandbox import MeasurementRun
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder, tiny_encoder
 from orderproof.laws import find_law, measured_laws
 from orderproof.laws.measured import CachedCalls, MeasuredLaw

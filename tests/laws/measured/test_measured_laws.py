@@ -7,7 +7,7 @@ import re
 import pytest
 
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.errors import UsageError
 from orderproof.laws import find_law, measured_laws, proved_laws
 from orderproof.laws.measured import CachedCalls, MeasuredLaw

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from orderproof.adapter import copy_sharing_parameters
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
 from orderproof.laws.measured.model_state import PristineModel, has_same_state

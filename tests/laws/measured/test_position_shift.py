@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.transformer_adapter import CACHE_HEADROOM, tiny_decoder, tiny_encoder
 from orderproof.encodings import Rotary
 from orderproof.laws import find_law

@@ -10,7 +10,7 @@ import torch
 
 from orderproof.adapter import ModelAdapter
 from orderproof.auditing import audit
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, distributed
 
 from orderproof.adapter import ModelAdapter, ModelOutput
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.sequence_parallel.all_gather import all_gather
 from orderproof.blocks.sequence_parallel.local_ranks import run_on_ranks
 from orderproof.blocks.transformer_adapter import tiny_decoder, tiny_encoder

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.laws import measured_laws
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.records.audit import Verdict

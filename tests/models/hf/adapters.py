@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orderproof.auditing.measurement import measure_law
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
 from orderproof.laws.measured.measured_law import MeasuredLaw

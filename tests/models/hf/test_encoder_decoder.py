@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from orderproof import audit
-from orderproof.auditing.sandbox import DECODER_PART
+from orderproof.auditing.decide.sandbox import DECODER_PART
 from orderproof.models import load
 
 LAWS = ["cached_decoding", "chunked_prefill", "use_cache", "ignored_arguments", "save_load"]

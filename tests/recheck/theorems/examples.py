@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from orderproof.auditing.length_ranges import length_bounds
+from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove, walk_branch
+from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement, walk_branch
 from orderproof.theorems.theorem_certificate import recording_record
 from orderproof.theorems.theorem_notation import formula_data
 from orderproof_recheck.assumptions import REAL_NUMBERS
@@ -64,7 +64,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
     statement = find_law(law).open_statement(frozenset(roles[1:]))
     if statement is None:
         return None
-    results = prove(graphs, roles, statement, solver)
+    results = prove_statement(graphs, roles, statement, solver)
     (output,) = results
     if not results[output].proved:
         return None

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from orderproof import laws
-from orderproof.auditing.context import AuditContext
+from orderproof.auditing.record.context import AuditContext
 from orderproof.errors import CaptureError
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import execute

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from orderproof import prove
-from orderproof.auditing.entries import source_of
+from orderproof.auditing.explain.entries import source_of
 from orderproof.recording.export.capture import capture
 
 VECTORS = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))

@@ -78,7 +78,7 @@ def map_entries(graphs: Sequence[OpenGraph], roles: Sequence[str], solver: Solve
     A constant that is not the same for every token is taken to be the same where it meets tokens, and so is the mask of
     causal attention. If the graph is then equivariant, order enters nowhere else.
     """
-    walks = [walk(graph, roles, solver, without_order=True) for graph in graphs]
+    walks = [walk_moved(graph, roles, solver, without_order=True) for graph in graphs]
     proofs = in_every_branch(_outputs(graph, done) for graph, done in zip(graphs, walks, strict=True))
     found: dict[str, list[Node]] = {name: [] for name in proofs}
     for graph, done in zip(graphs, walks, strict=True):
@@ -89,7 +89,7 @@ def map_entries(graphs: Sequence[OpenGraph], roles: Sequence[str], solver: Solve
 
 
 def _prove_branch(graph: OpenGraph, roles: Sequence[str], solver: Solver) -> dict[str, OutputProof]:
-    return _outputs(graph, walk(graph, roles, solver))
+    return _outputs(graph, walk_moved(graph, roles, solver))
 
 
 def _outputs(graph: OpenGraph, done: MovedWalk) -> dict[str, OutputProof]:
@@ -101,7 +101,7 @@ def _outputs(graph: OpenGraph, done: MovedWalk) -> dict[str, OutputProof]:
     return {name: _decide(graph, node, done) for name, node in graph.outputs.items()}
 
 
-def walk(graph: OpenGraph, roles: Sequence[str], solver: Solver, *, without_order: bool = False) -> MovedWalk:
+def walk_moved(graph: OpenGraph, roles: Sequence[str], solver: Solver, *, without_order: bool = False) -> MovedWalk:
     """The facts about the nodes of a graph, given the roles of its inputs. A node without a rule has none.
 
     `without_order`: constants that are not the same for every token are made so where they meet tokens.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.auditing.length_ranges import length_bounds
+from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open

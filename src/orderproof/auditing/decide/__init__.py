@@ -1,0 +1,1 @@
+"""Decisions on laws: proofs, theorems and measurements, and the verdict that follows."""

@@ -1,0 +1,252 @@
+"""Measured laws in a forked process: what a model does there costs one law its verdict, never the report.
+
+The child measures law after law and writes each finding into a pipe. The parent limits the time of each law. A law that
+takes longer, kills the process, changes the model or leaves processes behind is undecided, with that reason, and the
+next law is measured in a new child, on the model as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from orderproof import forked_process
+from orderproof.adapter import ModelAdapter
+from orderproof.auditing.decide.measurement import measure_law
+from orderproof.auditing.explain.findings import finding_of, undecide
+from orderproof.errors import failure_reason
+from orderproof.laws.measured import CachedCalls, MeasuredLaw
+from orderproof.models import Subject
+from orderproof.recording.execution import relative_difference
+from orderproof.records.audit import Expectation, Finding, Scope, Verdict
+from orderproof.tolerances import SAME_WEIGHTS
+from orderproof.weight_bits import weight_bits
+
+LAW_TIMEOUT = 120.0  # [s] for one law
+DECODER_PART = "decoder"
+CHANGES_SHOWN = 3  # names of changed weights in a reason
+CHECKSUM_PART = 1 << 15  # [elements] converted at once for a checksum: they fit into the cache of a processor
+_NEXT, _LAST, _FAILED = b".", b"!", b"?"  # a finding; a finding after which the model is not the same; an error
+
+
+@dataclass(frozen=True)
+class MeasurementJob:
+    """One law to be measured on one part of a subject."""
+
+    law: MeasuredLaw
+    part: str  # "" for the model itself
+    kind: str
+    build_adapter: Callable[[], ModelAdapter] | None
+
+
+@dataclass
+class MeasurementRun:
+    """Laws to be measured on one subject."""
+
+    subject: Subject
+    laws: Sequence[MeasuredLaw]
+    expect: Mapping[str, Expectation] = field(default_factory=dict)
+    seed: int = 0
+    limit: float | None = LAW_TIMEOUT  # [s] for one law
+    length: int | None = None  # [tokens] of the default call; None for that of the adapter
+
+    @cached_property
+    def jobs(self) -> tuple[MeasurementJob, ...]:
+        """Each law for the model, then each law for its decoder if it has one."""
+        parts = [("", self.subject.model_kind, self.subject.build_adapter)]
+        if self.subject.build_decoder_adapter is not None:
+            parts.append((DECODER_PART, "causal_lm", self.subject.build_decoder_adapter))
+        return tuple(MeasurementJob(law, part, kind, build) for part, kind, build in parts for law in self.laws)
+
+    def findings(self) -> Iterator[Finding]:
+        """One finding per job, in order."""
+        if self.subject.build_adapter is None:
+            yield from (
+                self.finding_without_result(job, "not_applicable", "how to call it is not known") for job in self.jobs
+            )
+        elif forked_process.can_fork():
+            yield from self._run_forked()
+        else:
+            yield from self.run_in_process(0)
+
+    def finding_without_result(self, job: MeasurementJob, verdict: Verdict, reason: str) -> Finding:
+        """The finding of a law that could not be measured."""
+        expected = self.expect.get(job.law.name) or job.law.expected(job.kind)
+        scope = Scope(length=self.length or self.subject.default_length, weights="these")
+        return finding_of(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
+
+    def run_in_process(self, start: int) -> Iterator[Finding]:
+        """The findings of the jobs from this index on, measured in this process."""
+        calls_of: dict[str, CachedCalls | str] = {}
+        for job in self.jobs[start:]:
+            if job.part not in calls_of:
+                calls_of[job.part] = self._calls(job)
+            calls = calls_of[job.part]
+            if isinstance(calls, str):
+                yield self.finding_without_result(job, "undecided", calls)
+                continue
+            expect = self.expect.get(job.law.name)
+            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect)
+            calls.free_models()
+            yield self._with_length_note(finding.model_copy(update={"call_mode": job.part}), job, calls)
+
+    def _with_length_note(self, finding: Finding, job: MeasurementJob, calls: CachedCalls) -> Finding:
+        """The finding with a line on why the chosen length was not used, if it was not."""
+        why = job.law.ignores_length if calls.adapter.has_token_axis else "its number of tokens is fixed"
+        if self.length is None or not why:
+            return finding
+        note = f"not measured at the chosen {self.length} tokens: {why}"
+        return finding.model_copy(update={"scope": finding.scope.model_copy(update={"assumptions": (note,)})})
+
+    def _calls(self, job: MeasurementJob) -> CachedCalls | str:
+        """The calls of the job's model, or why its adapter could not be built."""
+        assert job.build_adapter is not None
+        try:
+            adapter = job.build_adapter()
+            chosen = self.length if adapter.has_token_axis else None
+            calls = CachedCalls(adapter if chosen is None else adapter.at_length(chosen), self.seed)
+            calls.remember_first_state()
+        except Exception as error:  # noqa: BLE001 - third-party code: building may fail in any way
+            return failure_reason(error)
+        return calls
+
+    def _run_forked(self) -> Iterator[Finding]:
+        with tempfile.TemporaryDirectory(prefix="orderproof-") as folder:  # a child that is killed removes no files
+            yield from self._run_in_children(folder)
+
+    def _run_in_children(self, folder: str) -> Iterator[Finding]:
+        done = 0
+        while done < len(self.jobs):
+            child = _MeasurementProcess(self, done, folder)
+            try:
+                for job in self.jobs[done:]:
+                    began = time.monotonic()
+                    message = child.next_finding(self.limit)
+                    done += 1
+                    if isinstance(message, str):
+                        finding = self.finding_without_result(job, "undecided", message)
+                        yield finding.model_copy(update={"seconds": time.monotonic() - began})
+                        break
+                    finding, is_last = message
+                    yield finding
+                    if is_last:
+                        break
+            finally:
+                child.stop()
+
+
+class _MeasurementProcess(forked_process.ForkedProcess):
+    """A forked process that measures laws from a first job on, with its temporary files in a folder."""
+
+    def __init__(self, run: MeasurementRun, start: int, folder: str) -> None:
+        self._read, write = os.pipe()
+        self._buffer = b""
+
+        def work() -> None:
+            os.close(self._read)
+            torch.set_num_threads(1)
+            tempfile.tempdir = folder
+            try:
+                _measure_into_pipe(run, start, write)
+            except BaseException as error:
+                os.write(write, _FAILED + f"{failure_reason(error)}\n".encode())
+                raise
+
+        super().__init__(work)
+        os.close(write)
+
+    def next_finding(self, limit: float | None) -> tuple[Finding, bool] | str:
+        """The next finding, and whether the one after it needs a new process; or why there is none; `limit` in s."""
+        end = None if limit is None else time.monotonic() + limit
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self._read], [], [], None if end is None else max(end - time.monotonic(), 0))
+            if not ready:
+                return f"not done after {limit:g} s"
+            more = os.read(self._read, 1 << 16)
+            if not more:
+                return f"its process {forked_process.exit_description(self.wait())}"
+            self._buffer += more
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        if line[:1] == _FAILED:
+            return line[1:].decode()
+        return Finding.model_validate_json(line[1:]), line[:1] == _LAST
+
+    def stop(self) -> None:
+        """End the process and all processes that it started."""
+        os.close(self._read)
+        super().stop()
+
+
+def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
+    """In the child: write findings into the pipe, and stop after the first that leaves the model changed."""
+    before = _Weights(run.subject.module)
+    laws = {law.name: law for law in run.laws}
+    for finding in run.run_in_process(start):
+        left = forked_process.kill_tree(os.getpid(), itself=False) if forked_process.has_children() else 0
+        reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
+        changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
+        changed = [] if reason or changes else before.changed()
+        is_last = bool(reason or changed) or changes
+        final = undecide(finding, reason) if reason else _with_changed_weights(finding, changed, run.subject)
+        data = (_LAST if is_last else _NEXT) + final.model_dump_json().encode() + b"\n"
+        while data:
+            data = data[os.write(pipe, data) :]
+        if is_last:
+            return
+
+
+class _Weights:
+    """The parameters and buffers of a module before the first law.
+
+    Their bits are compared first, because sums in float64 take longer.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module, self._bits, self._sums = module, weight_bits(module), _weight_sums(module)
+
+    def changed(self) -> list[str]:
+        """The names of those that have other values now."""
+        if weight_bits(self._module) == self._bits:
+            return []
+        before, after = self._sums, _weight_sums(self._module)
+        changed = [k for k in before if k in after and not relative_difference(before[k], after[k]) <= SAME_WEIGHTS]
+        return [key.rpartition(" [")[0] for key in changed]
+
+
+def _weight_sums(module: nn.Module) -> dict[str, Tensor]:
+    """Sums over each parameter and buffer, by name and shape: a buffer that grows is another one."""
+    return {
+        f"{name} {list(x.shape)}": _sum_of_absolute_values(x.detach()) if x.is_floating_point() else x.sum()
+        for name, x in (*module.named_parameters(), *module.named_buffers())
+        if x.device.type != "meta"
+    }
+
+
+def _sum_of_absolute_values(x: Tensor) -> Tensor:
+    """In float64, without a float64 copy of the whole tensor."""
+    parts = x.flatten().chunk(x.numel() // CHECKSUM_PART + 1)
+    return torch.stack([part.abs().double().sum() for part in parts]).sum()
+
+
+def _with_changed_weights(finding: Finding, changed: Sequence[str], subject: Subject) -> Finding:
+    """The finding of a law during which the model changed these parameters and buffers.
+
+    Outputs that agreed are no evidence if a weight changed; a violation that was seen stays one. A buffer that is not
+    saved is derived, and a comparison was repeated on the model as it was before: see `comparison_runs`.
+    """
+    if not changed:
+        return finding
+    names = ", ".join(changed[:CHANGES_SHOWN]) + (", ..." if len(changed) > CHANGES_SHOWN else "")
+    saved = subject.module.state_dict().keys()
+    if finding.verdict == "refuted" or not any(name in saved for name in changed):
+        note = f"the model changed {names} while the law was measured"
+        return finding.model_copy(update={"reason": "; ".join(part for part in (finding.reason, note) if part)})
+    return undecide(finding, f"the model changed its own weights while the law was measured: {names}")

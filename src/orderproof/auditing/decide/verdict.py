@@ -1,0 +1,105 @@
+"""Decide one law for one subject, in each of its call modes, and for every length."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from orderproof.auditing.decide.relation import AS_GIVEN, ProofOptions, Relation
+from orderproof.auditing.decide.theorem_certificates import with_rechecked_theorems
+from orderproof.auditing.decide.theorems import with_open_entry_map, with_theorem
+from orderproof.auditing.explain.findings import finding_of
+from orderproof.auditing.explain.implied_expectation import expected_as_in_plain_call
+from orderproof.auditing.explain.notes import note_rows_that_stay, note_unchecked_mask
+from orderproof.auditing.explain.remedies import with_remedy
+from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.search.other_calls import compare_other_calls
+from orderproof.laws import ProvedLaw
+from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.records.audit import Deviation, Expectation, Finding, Scope
+
+
+def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_GIVEN) -> tuple[Finding, ...]:
+    """The findings of one law: one for each output in each call mode of the law."""
+    if context.subject.whole_rows_reason and not law.replaces_whole_rows:
+        expected = options.expect or law.expected(context.subject.model_kind)
+        return (_not_applicable(context, law, expected, context.subject.whole_rows_reason),)
+    if law.replaces_whole_rows:
+        note_rows_that_stay(context, law)
+    call_modes = [m for m in law.call_modes if not isinstance(context.in_call_mode(m), str)] or law.call_modes[:1]
+    results = [finding for mode in call_modes for finding in _prove_in_call_mode(context, law, mode, options)]
+    if options.every_length and not options.uniform_entries:
+        for mode in law.call_modes_without_theorem:
+            if not _is_without_theorem(results):
+                continue
+            if isinstance(context.in_call_mode(mode), str):
+                note_unchecked_mask(context, law, results)
+            else:
+                found = _prove_in_call_mode(context, law, mode, options)
+                results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
+
+        def prove_call(there: AuditContext, mode: str) -> list[Finding]:
+            return _prove_in_call_mode(there, law, mode, options)
+
+        same = options.states_nothing and law.kind == "check"
+        results = [compare_other_calls(context, law, f, prove_call, expects_same=same) for f in results]
+    return tuple(with_remedy(finding, law) for finding in results)
+
+
+def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, options: ProofOptions) -> list[Finding]:
+    """The findings of one law in one call mode: one for each output."""
+    began = time.perf_counter()
+    there, in_mode = context.in_call_mode(call_mode), law.in_call_mode(call_mode)
+    # With entries made uniform it is another model, for which its kind expects nothing.
+    expected = options.expect or ("any" if options.uniform_entries else law.expected(context.subject.model_kind))
+    if isinstance(there, str):
+        found = [_not_applicable(context, law, expected, there)]
+    else:
+        there = there.for_law(in_mode)
+        parts = [Relation(there, part, options).findings(expected) for part in in_mode.subrelations(there.batch_size)]
+        found = [combine_relations(each) for each in zip(*parts, strict=True)]
+    update = {
+        "seconds": (time.perf_counter() - began) / len(found),
+        "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
+    }
+    if options.every_length and not options.uniform_entries:  # which make another model of it
+        found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
+        found = [with_rechecked_theorems(context, call_mode, f) for f in found]
+    return [f.model_copy(update=update) for f in found]
+
+
+def _is_without_theorem(findings: Sequence[Finding]) -> bool:
+    """True if a law is proved for a call without a mask, and no theorem covers those with one."""
+    return any(f.verdict == "proved" and not (f.theorem and f.theorem.covers) for f in findings)
+
+
+def _not_applicable(context: AuditContext, law: ProvedLaw, expected: Expectation, reason: str) -> Finding:
+    return finding_of(law, "not_applicable", reason, expected=expected, scope=Scope(length=context.token_count))
+
+
+def combine_relations(findings: Sequence[Finding]) -> Finding:
+    """The finding of a law of several relations: proved if each relation is, else the worst of their findings."""
+    worst = min(findings, key=lambda f: ("refuted", "undecided", "not_applicable", "proved").index(f.verdict))
+    if len(findings) == 1 or worst.verdict != "proved":
+        return worst
+    reason = worst.reason or f"{len(findings)} relations, each proved separately"
+    deviation = Deviation(
+        float32=_largest(f.deviation.float32 for f in findings), float64=_largest(f.deviation.float64 for f in findings)
+    )
+    return worst.model_copy(update={"reason": reason, "deviation": deviation, "scope": _combined_scope(findings)})
+
+
+def _largest(sizes: Iterable[float | None]) -> float | None:
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _combined_scope(findings: Sequence[Finding]) -> Scope:
+    """The common scope of several proofs, with the assumptions of all of them."""
+    scopes = [f.scope for f in findings]
+    return scopes[0].model_copy(
+        update={
+            "weights": "these" if any(s.weights == "these" for s in scopes) else "all",
+            "tensors_read": tuple(sorted({name for s in scopes for name in s.tensors_read})),
+            "assumptions": tuple(dict.fromkeys(text for s in scopes for text in s.assumptions)),
+        }
+    )

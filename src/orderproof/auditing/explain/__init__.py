@@ -1,0 +1,1 @@
+"""Findings in words: where order enters, where runs first differ, and what to change."""

@@ -1,0 +1,33 @@
+"""Notes of a report about inputs that no run of a law changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS
+from orderproof.auditing.record.context import AuditContext
+from orderproof.laws import ProvedLaw
+from orderproof.models.row_counts import inputs_with_rows
+from orderproof.recording.assumptions import DEFAULTS_ASSUMPTION
+from orderproof.records.audit import Finding
+
+
+def note_rows_that_stay(context: AuditContext, law: ProvedLaw) -> None:
+    """Note the inputs whose rows are not replaced with the rows of the tokens."""
+    subject = context.subject
+    if subject.starts_with_rows:
+        return
+    axes = zip(subject.token_axes, inputs_with_rows(subject), strict=True)
+    if stay := " and ".join(f"input {k}" for k, (axis, has_rows) in enumerate(axes) if has_rows and axis is None):
+        context.note(f"{law.code} {law.name}: both runs get the same {stay}, so rows that meet there are not found")
+
+
+def note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequence[Finding]) -> None:
+    """Note that a law is proved for calls without a mask that the model takes and that could not be given."""
+    defaults = (text for f in findings for text in f.scope.assumptions if text.startswith(DEFAULTS_ASSUMPTION))
+    words = ("mask", "*") if context.subject.model_kind == KIND_OF_UNKNOWN_MODELS else ("mask",)
+    if text := next((text for text in defaults if any(word in text for word in words)), ""):
+        context.note(
+            f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked; --mask (in Python "
+            "mask=) states the argument of a mask"
+        )

@@ -1,0 +1,34 @@
+"""The remedy of a violated law: that of the operator at which it is first violated, else that of the law."""
+
+from __future__ import annotations
+
+from torch.fx import Node
+
+from orderproof.auditing.explain.entries import base_name, is_reshape
+from orderproof.laws import ProvedLaw
+from orderproof.records.audit import Finding, Remedy
+
+_MIXED_BY_RESHAPE = Remedy(
+    text="This reshape gives one token entries of another: move the token axis next to the axes that it is merged with "
+    "or separated from, before the reshape.",
+    diff="-y = y.reshape(batch, tokens, channels)\n+y = y.transpose(1, 2).reshape(batch, tokens, channels)",
+)
+
+
+def remedy_of_leak(law: ProvedLaw, leak: Node, *, passed_mask: bool) -> Remedy:
+    """The remedy of a leak at an operator that explains it; empty if `law.remedies` says what to do."""
+    if is_reshape(leak):
+        return _MIXED_BY_RESHAPE
+    found = None if passed_mask else law.remedy_at_operator(base_name(leak))
+    return found or Remedy(text="")
+
+
+def with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
+    """The finding with a remedy, if it is decided and not as expected."""
+    remedy = None if finding.expectation_met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
+    if remedy is None or finding.expected != "holds":  # the line to change is that of a violation
+        finding = finding.model_copy(update={"fix_source": "", "fix_line": "", "remedy": "", "remedy_diff": ""})
+    if remedy is None:
+        return finding
+    diff = finding.remedy_diff or (remedy.diff if not finding.remedy else "")
+    return finding.model_copy(update={"remedy": finding.remedy or remedy.text, "remedy_diff": diff})

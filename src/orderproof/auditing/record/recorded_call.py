@@ -1,0 +1,182 @@
+"""One call of a subject: its graph, how the graph differs from the module, and the sizes of both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from orderproof.auditing.record.execution import SubjectExecution, named_tensors, state_as_recorded
+from orderproof.diagnosis.index_parts import UNKNOWN, Dims
+from orderproof.diagnosis.index_paths import follow_indices
+from orderproof.errors import CaptureError, SubjectError, first_line
+from orderproof.laws import TokenAxis
+from orderproof.models import Subject
+from orderproof.models.axes import ROWS, TOKENS
+from orderproof.recording.captured_graph import CapturedGraph
+from orderproof.recording.execution import execute, relative_difference
+from orderproof.recording.export.capture import capture
+from orderproof.recording.float64_parameters import Float64Parameters
+from orderproof.seeded_random import seeded_random
+from orderproof.subject_spec import TOKEN_AXIS_OPTION
+from orderproof.tolerances import SAME_GRAPH
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A graph, and how its outputs differ from the module's on the same inputs; None if they agree."""
+
+    graph: CapturedGraph
+    mismatch: str | None
+
+
+@dataclass
+class RecordedCall:
+    """One subject at one length [tokens]."""
+
+    subject: Subject
+    length: int
+    seed: int = 0
+    notes: list[str] = field(default_factory=list)
+    whole_rows_only: bool = False  # inputs are divided into rows only: no dimension of an output runs over tokens
+    runs_only: bool = False  # the module is run and no graph is recorded
+    float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
+
+    def note(self, text: str) -> None:
+        """Leave a note in the report: a guess that narrows what is decided, or an error that costs no verdict."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @cached_property
+    def recording(self) -> Recording:
+        """The graph, compared with the module if that has weights. Raises `CaptureError` or `SubjectError`."""
+        graph = self._capture()
+        if self.subject.device == "meta":
+            return Recording(graph, None)
+        mismatch = self._mismatch_with_model(graph)
+        if graph.read or mismatch is None:
+            return Recording(graph, mismatch)
+        # Another branch than the one that runs: a constant whose value was not read may have decided which.
+        try:
+            again = self._capture(read=True)
+        except CaptureError:
+            return Recording(graph, mismatch)
+        return Recording(graph, mismatch) if self._mismatch_with_model(again) is not None else Recording(again, None)
+
+    def _capture(self, *, read: bool = False) -> CapturedGraph:
+        s = self.subject
+        captured = capture(
+            s.module, s.sample(self.length, self.seed).inputs, values=s.buffer_values, quiet=s.export_context,
+            cut=s.patch_embedding_path, inside=s.wrapped_path, read=read,
+        )  # fmt: skip
+        captured.float64_parameters = self.float64_parameters
+        return captured
+
+    def _mismatch_with_model(self, captured: CapturedGraph) -> str | None:
+        # With branches on the tokens, only inputs that take the recorded one: those of the recording.
+        sample = self.subject.sample(self.length, self.seed if captured.branches else self.seed + 1)
+        with torch.no_grad(), seeded_random(0), state_as_recorded(self.subject.module, captured):
+            real = named_tensors(self.subject.module(*[x.clone() for x in sample.inputs]))
+        try:
+            with seeded_random(0):
+                recorded = execute(captured, tuple(x.clone() for x in sample.inputs))
+        except Exception as error:  # noqa: BLE001 - a graph may hold operators that only the exporter can run
+            return f"the recorded graph could not be run: {first_line(error)}"
+        return _compare(real, recorded)
+
+    @property
+    def captured(self) -> CapturedGraph:
+        """The graph. Raises `CaptureError` or `SubjectError`."""
+        return self.recording.graph
+
+    @cached_property
+    def export_failure(self) -> str | None:
+        """Why there is no graph, or None."""
+        if self.runs_only:
+            return "no graph was recorded: only runs are compared"
+        try:
+            _ = self.recording
+        except CaptureError as error:
+            return str(error)
+        return None
+
+    @property
+    def input_axes(self) -> dict[Node, TokenAxis]:
+        """The nodes at which a walk of the graph starts, and the token axis of each."""
+        return self.input_axes_of(self.captured)
+
+    def input_axes_of(self, captured: CapturedGraph) -> dict[Node, TokenAxis]:
+        """The same for a graph that may be rewritten."""
+        if captured.start is not None:
+            return {captured.start: 1}
+        return dict(zip(captured.inputs, self.subject.token_axes, strict=True))
+
+    @cached_property
+    def _input_shapes(self) -> list[tuple[torch.Size, TokenAxis]]:
+        """The shape and the token axis of each input, of the graph if there is one."""
+        if self.export_failure is None:
+            return [(n.meta["val"].shape, axis) for n, axis in self.input_axes.items()]
+        given = self.subject.sample(self.length, self.seed).inputs
+        return [(x.shape, axis) for x, axis in zip(given, self.subject.token_axes, strict=True)]
+
+    @cached_property
+    def batch_size(self) -> int:
+        """The number of rows; 1 if rows are not the first axis."""
+        return next((int(shape[0]) for shape, axis in self._input_shapes if isinstance(axis, int) and axis > 0), 1)
+
+    @cached_property
+    def token_count(self) -> int:
+        """The number of tokens of the input (for vision: patches)."""
+        failed = self.export_failure is not None
+        if not (failed and self.subject.patch_embedding_path is not None):  # without its graph there are no patches
+            sizes = (int(shape[axis]) for shape, axis in self._input_shapes if isinstance(axis, int))
+            if (size := next(sizes, None)) is not None:
+                return size
+        if failed:
+            return self.length
+        raise SubjectError(f"{self.subject.name}: no input has a token axis; name it with {TOKEN_AXIS_OPTION}")
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each output."""
+        if self.export_failure is None:
+            return {k: tuple(int(s) for s in n.meta["val"].shape) for k, n in self.captured.outputs.items()}
+        runs = SubjectExecution(self.subject, None, float64_parameters=self.float64_parameters)
+        outputs = runs.outputs(runs.sample_tokens(self.length, self.seed).inputs)
+        return {name: tuple(x.shape) for name, x in outputs.items()}
+
+    @cached_property
+    def index_paths(self) -> dict[Node, Dims]:
+        """The axes of each node whose index is that of a row or a token on every path from the inputs."""
+        return follow_indices(self.captured.graph, self._named_input_axes())
+
+    def _named_input_axes(self) -> dict[Node, dict[int, str]]:
+        """The names of the axes of each input; an axis that may be another one by its size has no name."""
+        sizes, found = {self.token_count, self.batch_size}, {}
+        for node, axis in self.input_axes.items():
+            shape = tuple(int(size) for size in node.meta["val"].shape)
+            if isinstance(axis, int):
+                found[node] = {axis: TOKENS, **({0: ROWS} if axis else {})}
+            else:
+                found[node] = {d: UNKNOWN for d, size in enumerate(shape) if size in sizes}
+        return found
+
+
+def _compare(real: dict[str, Tensor], recorded: dict[str, Tensor]) -> str | None:
+    for name, found in recorded.items():
+        expected = real.get(name)
+        if expected is None or expected.shape != found.shape:
+            return f"captured a different branch: the graph has an output {name!r} the model does not return"
+        if not bool(torch.isfinite(expected).all()):
+            return f"the model's output {name!r} is not finite (NaN or infinity) on random input"
+        gap = relative_difference(expected, found)
+        if not math.isfinite(gap) or gap > SAME_GRAPH:
+            return (
+                f"captured a different branch: output {name!r} of the graph differs from the model's by {gap:.2g} "
+                f"on the same input (model {float(expected.flatten()[0]):.6g}, graph {float(found.flatten()[0]):.6g})"
+            )
+    return None

@@ -1,0 +1,1 @@
+"""Searches for runs that violate a law, and runs in calls of which nothing is proved."""

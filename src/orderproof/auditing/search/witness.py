@@ -1,0 +1,158 @@
+"""The search for a witness: two runs whose outputs violate a law for one output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from orderproof.auditing.record.law_walk import Weights
+from orderproof.auditing.search.law_runs import LawRuns
+from orderproof.auditing.search.replacements import (
+    Replacement,
+    compared_values,
+    pad_tokens,
+    rare_values,
+    values_of_branches,
+)
+from orderproof.diagnosis.counterexample import Counterexample, find_counterexample
+from orderproof.diagnosis.tolerances import ROUNDING_FACTOR
+from orderproof.laws import InputChange
+from orderproof.laws.proved.proved_law import evenly_spaced
+from orderproof.records.audit import Witness
+
+COMPARED_CHANGES = 4  # at a length at which nothing is proved
+FEWER_CHANGES = 2  # at a length at which a theorem holds, and at a long one: the first and the last change
+LONG = 100  # [tokens]
+MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
+
+
+class WitnessSearch(LawRuns):
+    """Runs in which a law may be violated, the smallest first."""
+
+    def lengths(self) -> list[int]:
+        """The lengths to try, shortest first."""
+        tokens = self.context.token_count
+        has_one = self.runs.has_fixed_length or self.context.whole_rows_only
+        return [tokens] if has_one else [*range(2, min(tokens, MAX_SEARCH_LENGTH)), tokens]
+
+    def search(self, weights: Weights) -> Counterexample | None:
+        """A counterexample with the given weights; for `all` weights, else one with random weights."""
+        found = (
+            self._search(self.lengths())
+            or self._search_with_replacements(self._pad_tokens(), self.lengths())
+            or self.search_other_branches()
+            or self._search_with_replacements(self._rare_values(), self.lengths())
+        )
+        seeds = (0, 1) if weights == "all" else ()
+        for seed in seeds:
+            if found is not None:
+                break
+            self.note_float64_failure()
+            self.runs, self.weights = self._runs("random", seed), "random"
+            self.forget_runs()
+            found = self._search([self.context.token_count])
+        self.note_float64_failure()
+        return found
+
+    def _search(self, lengths: list[int]) -> Counterexample | None:
+        """A counterexample in float64, else one in the dtype of a model that does not run in float64."""
+        found = find_counterexample(lengths, self._changes, self)
+        if found is None and (self.runs.copy_failure or self.runs.float64_failure):
+            found = find_counterexample(lengths, self._changes, self, own_dtype=True)
+        return found
+
+    def _search_with_replacements(
+        self, replacements: Iterable[Replacement], lengths: list[int]
+    ) -> Counterexample | None:
+        for replacement in replacements:
+            self.replacement = replacement
+            self.forget_runs()
+            if (found := self._search(lengths)) is not None:
+                return found
+        self.replacement = None
+        return None
+
+    def search_other_branches(self) -> Counterexample | None:
+        """A counterexample in which the runs take different branches, if the recording took one.
+
+        Each run starts in the same state: a path that was not recorded may leave another one.
+        """
+        before, self.runs = self.runs, replace(self.runs, restores_state=True)
+        found = self._search_with_replacements(self._values_of_branches(), [self.context.token_count])
+        if found is None:
+            self.runs = before
+        return found
+
+    def _pad_tokens(self) -> Iterator[Replacement]:
+        """The pad token, if the law tries it and there is one."""
+        if self.law.can_replace_with_pad and len(self.runs.axes) == 1:
+            tokens = self.tokens(self.context.token_count)[0].inputs[0]
+            yield from pad_tokens(tokens, self.context.subject.pad_token_id)
+
+    def _values_of_branches(self) -> Iterator[Replacement]:
+        """Values that decide the branches of the recording; none if it took none."""
+        captured = self.context.captured if self.context.export_failure is None else None
+        if captured is not None and captured.branch_values:
+            sample = self.runs.sample_tokens(self.context.token_count, self.context.seed + 1).inputs
+            yield from values_of_branches(captured.branch_values, sample, self.runs.axes)
+
+    def _rare_values(self) -> Iterator[Replacement]:
+        """Values that the recording compares tokens with; none if it has no such comparison."""
+        captured = self.context.captured if self.context.export_failure is None else None
+        if captured is not None and (values := compared_values(captured)):
+            tokens, others = self.tokens(self.context.token_count)
+            yield from rare_values(values, tokens.inputs, others.inputs, self.runs.axes)
+
+    def compare_at(self, length: int, count: int) -> bool | None:
+        """True if the runs of `count` changes at a length agree, False if some do not, None if none can be made."""
+        changes = list(self._changes(length))
+        few = [changes[k] for k in evenly_spaced(len(changes), count)] if changes else []
+        try:
+            found = find_counterexample([length], lambda _: few, self, own_dtype=True)
+        except SystemExit:  # raised by the model
+            return None
+        return False if found else True if (length, "model") in self._first else None
+
+    def is_repeatable(self, evidence: Counterexample) -> bool:
+        """True if two runs on the unchanged inputs of a counterexample agree: no state or chance makes it differ."""
+        return self.graph is not None or self.repeats(evidence.length, evidence.executor, evidence.noise)
+
+    def _changes(self, length: int) -> Iterator[InputChange]:
+        return self.law.input_changes(length, self.context.batch_size)
+
+    def witness(self, evidence: Counterexample) -> Witness:
+        """The record of a counterexample."""
+        tokens, others, before = self._first[evidence.length, evidence.executor]
+        change: InputChange = evidence.change
+        changed = tuple(f"{y}'" if x == y else y for x, y in zip(tokens.labels, others.labels, strict=True))
+        return Witness(
+            tokens_before=tokens.labels,
+            tokens_after=change.labels(tokens.labels, changed),
+            change=change.description,
+            permutation=None if change.permutation is None else tuple(int(i) for i in change.permutation),
+            output_index=self.law.output_index(evidence.index, self.dims, len(tokens.labels), tuple(before.shape)),
+            expected_value=evidence.expected,
+            actual_value=evidence.found,
+            relative_difference=evidence.float32 if evidence.float64 is None else evidence.float64,
+            weights="random" if self.weights == "random" else "given",
+            seed=self.context.seed,
+        )
+
+    def evidence_assumptions(self, evidence: Counterexample) -> tuple[str, ...]:
+        """The runs that a witness is of, if these are not of a float64 copy of the module."""
+        own = self.weights == "random" and self.runs.run_graph and self.graph is None
+        if own:
+            return ("the witness is of the recorded graph with random weights: the module cannot be copied",)
+        if evidence.executor == "model":
+            times = math.floor(evidence.float32 / evidence.noise)
+            return (f"the witness is in the model's own dtype: it differs by {times:,} times its rounding error",)
+        if evidence.executor == "float64 copy" or self.runs.runs_graph:
+            return ()
+        noise = self.noise(evidence.length, evidence.change, "model", evidence.float32)
+        if evidence.float32 > ROUNDING_FACTOR * noise:
+            times = math.floor(evidence.float32 / noise)
+            confirmed = f"the module itself differs by {times:,} times its rounding error"
+        else:
+            confirmed = f"the module itself differs by {evidence.float32:.1g}, which its rounding error could explain"
+        return (f"the witness is of the recorded graph in float64; {confirmed}",)

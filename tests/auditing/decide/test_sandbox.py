@@ -1,0 +1,242 @@
+"""Models that misbehave while laws are measured cost one law its verdict, with the reason, and no other."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from orderproof import audit, forked_process
+from orderproof.adapter import ModelOutput
+from orderproof.auditing.decide.sandbox import MeasurementRun
+from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
+from orderproof.laws import find_law, measured_laws
+from orderproof.models import from_adapter
+from orderproof.records.audit import Finding, Report
+from orderproof.time_limit import TimeLimitExceeded, time_limit
+from tests.interruptible import start_interruptible
+
+ROOT = Path(__file__).parents[3]
+NAMES = ["cached_decoding", "use_cache", "stateless"]  # the middle one misbehaves
+forks = pytest.mark.skipif(not forked_process.can_fork(), reason="needs fork")
+
+
+class Misbehaving(TransformerAdapter):
+    """Right, but for what it does when nothing is said of a cache, which only `use_cache` does."""
+
+    def call(self, tokens: Tensor, *, keep: bool | None = None, **kwargs: Any) -> ModelOutput:
+        if keep is None and kwargs.get("past") is None:
+            self.act()
+        return super().call(tokens, keep=keep, **kwargs)
+
+    def act(self) -> None:
+        raise NotImplementedError
+
+
+class Raising(Misbehaving):
+    def act(self) -> None:
+        raise RuntimeError("no such call")
+
+
+class Hanging(Misbehaving):
+    def act(self) -> None:
+        time.sleep(60)
+
+
+class Dying(Misbehaving):
+    def act(self) -> None:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Leaving(Misbehaving):
+    def act(self) -> None:
+        os.abort()
+
+
+class Starting(Misbehaving):
+    def act(self) -> None:
+        start_interruptible(["sleep", "300"], start_new_session=True)
+
+
+class Learning(Misbehaving):
+    def act(self) -> None:
+        with torch.no_grad():
+            next(self.module.parameters()).add_(0.01)
+
+
+class Printing(Misbehaving):
+    def act(self) -> None:
+        os.write(1, b"\x1b[2J" * 1000)
+
+
+def findings(of: type[Misbehaving], limit: float | None = 60.0) -> list[Finding]:
+    laws = [law for law in measured_laws() if law.name in NAMES]
+    return list(MeasurementRun(from_adapter(tiny_decoder(of=of)), laws, limit=limit).findings())
+
+
+@forks
+@pytest.mark.parametrize(
+    ("of", "reason"),
+    [
+        (Dying, "its process was ended by SIGSEGV"),
+        (Leaving, "its process was ended by SIGABRT"),
+        (Starting, "it left 1 process behind"),
+    ],
+)
+def test_misbehaving_model_costs_one_law_its_verdict(of: type[Misbehaving], reason: str) -> None:
+    made = findings(of)
+    assert [f.law for f in made] == NAMES
+    assert [f.verdict for f in made] == ["held", "undecided", "held"]
+    assert made[1].reason.startswith(reason)
+
+
+class LearningQuietly(Misbehaving):
+    """Learns after the output was computed: the two outputs agree."""
+
+    def act(self) -> None:
+        with torch.no_grad():
+            list(self.module.parameters())[-1].add_(1e-5)
+
+
+@forks
+def test_model_that_learns_keeps_its_violation_and_the_weight_is_named() -> None:
+    held, refuted, after = findings(Learning)
+    assert (held.verdict, after.verdict) == ("held", "held")
+    assert refuted.verdict == "refuted"
+    assert refuted.reason.endswith(
+        "; the model changed module.stack.layers.0.attention.to_query.weight while the law was measured"
+    )
+
+
+@forks
+def test_outputs_that_agree_while_weights_change_are_no_evidence() -> None:
+    assert [f.verdict for f in findings(LearningQuietly)] == ["held", "undecided", "held"]
+    assert findings(LearningQuietly)[1].reason.startswith(
+        "the model changed its own weights while the law was measured: "
+    )
+
+
+@forks
+def test_hanging_model_costs_one_law_its_time() -> None:
+    made = findings(Hanging, limit=5.0)
+    assert [f.verdict for f in made] == ["held", "undecided", "held"]
+    assert made[1].reason == "not done after 5 s"
+
+
+def test_what_a_model_raises_is_the_reason() -> None:
+    made = findings(Raising)
+    assert [f.verdict for f in made] == ["held", "held", "held"]
+    assert made[1].measurement is not None
+    assert [t.reason for t in made[1].measurement.comparisons] == ["", "RuntimeError: no such call"]
+    assert made[1].reason == "1 comparison, 1 more could not be made"
+
+
+@forks
+def test_what_a_model_prints_is_not_seen(capfd: pytest.CaptureFixture[str]) -> None:
+    assert [f.verdict for f in findings(Printing)] == ["held", "held", "held"]
+    assert capfd.readouterr() == ("", "")
+
+
+@forks
+def test_nothing_is_left_of_what_a_model_started() -> None:
+    findings(Starting)
+    assert not [pid for pid in forked_process.descendants(os.getpid()) if "sleep\x00300" in _command(pid)]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def test_model_that_cannot_be_called_at_all_leaves_every_law_undecided() -> None:
+    class Mute(TransformerAdapter):
+        def call(self, *_given: Any, **_more: Any) -> ModelOutput:
+            raise RuntimeError("out of order")
+
+    law = find_law("stateless")
+    made = list(MeasurementRun(from_adapter(tiny_decoder(of=Mute)), [law]).findings())  # type: ignore[list-item]
+    assert [(f.verdict, f.reason) for f in made] == [("undecided", "RuntimeError: out of order")]
+
+
+@forks
+def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
+    (tmp_path / "hang.py").write_text(
+        "from orderproof.blocks.transformer_adapter import tiny_decoder\n"
+        "from tests.auditing.decide.test_sandbox import Hanging\n\n\n"
+        "def hang():\n    return tiny_decoder(of=Hanging)\n",
+        encoding="utf-8",
+    )
+    laws = [word for name in NAMES for word in ("--law", name)]
+    run = "from orderproof.cli import main; main()"
+    command = [sys.executable, "-c", run, "audit", "hang.py:hang", *laws, "--json", "part.json"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+    process = start_interruptible(
+        command,
+        cwd=tmp_path,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+    )
+    until = time.monotonic() + 120
+    while not _hangs(process.pid) and time.monotonic() < until:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "exit code 130: interrupted; 1 finding so far" in output
+    report = Report.from_json((tmp_path / "part.json").read_text(encoding="utf-8"))
+    assert report.interrupted
+    assert [(f.law, f.verdict) for f in report.findings] == [("cached_decoding", "held")]
+    assert not forked_process.descendants(process.pid)
+
+
+def _hangs(pid: int) -> bool:
+    """Whether the child that measures has had the time to come to the law that hangs."""
+    children = forked_process.descendants(pid)
+    if not children:
+        return False
+    time.sleep(3)
+    return bool(forked_process.descendants(pid))
+
+
+class Endless(torch.nn.Module):
+    """Quick for its first calls, if so many are given, and only with seven tokens."""
+
+    def __init__(self, quick: int | None) -> None:
+        super().__init__()
+        self.quick, self.calls = quick, itertools.count(1)  # a counter that no recording sets back
+
+    def forward(self, x: Tensor) -> Tensor:
+        call = next(self.calls)
+        if x.shape[1] != 7 or (self.quick is not None and call > self.quick):
+            time.sleep(2)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("quick", "reason"), [(1, "the graph was not recorded within 1 s"), (None, "not done after 1 s")]
+)
+def test_proof_that_takes_too_long_is_undecided_and_the_report_is_whole(quick: int | None, reason: str) -> None:
+    report = audit(Endless(quick), laws=["causal"], inputs=torch.zeros(2, 7, 8), timeout=1.0)
+    assert [(f.law, f.verdict, f.reason) for f in report.findings] == [("causal", "undecided", reason)]
+
+
+def test_time_limit_ends_work_and_is_taken_back() -> None:
+    with pytest.raises(TimeLimitExceeded), time_limit(0.05):
+        time.sleep(5)
+    with time_limit(0.05):
+        pass
+    time.sleep(0.1)
+    with time_limit(None):
+        assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
