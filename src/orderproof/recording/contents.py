@@ -10,6 +10,7 @@ import random
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from operator import is_
 from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from orderproof.recording.memory import EVERYWHERE
 
 MISSING = object()
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, torch.Size, range)
+_PLAIN_TYPES = frozenset(_PLAIN)
 _NOT_STATE = frozenset({  # of classes and functions: what Python itself keeps there
     "__dict__", "__weakref__", "__doc__", "__annotations__", "__abstractmethods__", "_abc_impl", "__builtins__",
 })  # fmt: skip
@@ -90,13 +92,15 @@ def _is_same(first: Any, second: Any) -> bool:
     if kind is not type(second):
         return False
     if kind is tuple:
-        return len(first) == len(second) and all(map(_is_same, first, second))
+        if len(first) != len(second):
+            return False
+        return all(map(is_, first, second)) or all(map(_is_same, first, second))
     return isinstance(first, _PLAIN) and repr(first) == repr(second)
 
 
 def is_plain(value: object) -> bool:
     """True of a number, a text, or another value without parts that change."""
-    return isinstance(value, _PLAIN)
+    return type(value) in _PLAIN_TYPES or isinstance(value, _PLAIN)
 
 
 def shows_its_state(value: Any) -> bool:
@@ -107,6 +111,8 @@ def shows_its_state(value: Any) -> bool:
 
 def items(mapping: dict[Any, Any], hidden: Collection[str] = ()) -> Items:
     """The keys and the values of a mapping in their order, without those under hidden names."""
+    if not hidden and type(mapping) is dict:
+        return tuple(mapping), tuple(mapping.values())
     pairs = [(k, x) for k, x in _pairs(mapping) if not (hidden and type(k) is str and k in hidden)]
     return tuple(k for k, _ in pairs), tuple(x for _, x in pairs)
 
