@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from orderproof import prove
 from orderproof.records.audit import Finding
-from orderproof.theorems import rule
-from orderproof.theorems.equivariance import rule as moved
-from orderproof.theorems.equivariance.moved_fact import MovedFact
+from orderproof.theorems.facts.moved_fact import MovedFact
+from orderproof.theorems.walks import moved_operation as moved
+from orderproof.theorems.walks import open_operation as rule
 
 TOKENS = (torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0)),)
 

@@ -16,10 +16,10 @@ from torch.nn.functional import group_norm, layer_norm, pad, scaled_dot_product_
 from orderproof import prove
 from orderproof.auditing import verdict
 from orderproof.logic.terms import Term, as_term
-from orderproof.theorems.open_fact import OpenFact
-from orderproof.theorems.reindexing import reindexed
-from orderproof.theorems.rule import Application
-from orderproof.theorems.rules import parts
+from orderproof.theorems.facts.open_fact import OpenFact
+from orderproof.theorems.facts.reindexing import reindexed
+from orderproof.theorems.operators.movement import parts
+from orderproof.theorems.walks.open_operation import Application
 from tests.function_module import Function
 
 

@@ -14,12 +14,12 @@ from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.equivariance.theorem import prove_equivariance
+from orderproof.theorems.agreement import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove, walk_branch
+from orderproof.theorems.certificates.agreement import recording_record
+from orderproof.theorems.certificates.equivariance import moved_recording_record
+from orderproof.theorems.equivariance import prove_equivariance
 from orderproof.theorems.open_execution import execute_open
-from orderproof.theorems.permutation_certificate import moved_recording_record
 from orderproof.theorems.statement import MASK, POSITIONS
-from orderproof.theorems.theorem import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove, walk_branch
-from orderproof.theorems.theorem_certificate import recording_record
 from tests.recheck.theorems.examples import unchecked
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_questions import asking_program

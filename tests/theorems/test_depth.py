@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open
-from orderproof.theorems.theorem import TOKEN_INPUT, OutputProof, prove
+from orderproof.theorems.agreement import TOKEN_INPUT, OutputProof, prove
 from tests.theorems.programs import WIDTH, Program, attend, lower
 from tests.theorems.stacks import STACKS
 

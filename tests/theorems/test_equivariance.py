@@ -10,10 +10,10 @@ from orderproof.errors import CaptureError
 from orderproof.logic.rewriting import evaluate
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.equivariance import rule
-from orderproof.theorems.equivariance.theorem import prove_equivariance
+from orderproof.theorems.agreement import TOKEN_INPUT
+from orderproof.theorems.equivariance import prove_equivariance
 from orderproof.theorems.statement import MASK, POSITIONS
-from orderproof.theorems.theorem import TOKEN_INPUT
+from orderproof.theorems.walks import moved_operation as rule
 from tests.theorems import programs
 from tests.theorems.moved_programs import CASES, Case
 from tests.theorems.programs import WIDTH, Program

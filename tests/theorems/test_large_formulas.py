@@ -11,8 +11,8 @@ from orderproof.laws import find_law
 from orderproof.logic.ordering import MAX_FACT_NODES
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.open_fact import OpenFact
-from orderproof.theorems.theorem import TOKEN_INPUT, prove, walk_branch
+from orderproof.theorems.agreement import TOKEN_INPUT, prove, walk_branch
+from orderproof.theorems.facts.open_fact import OpenFact
 from tests.theorems.programs import WIDTH, Program
 
 

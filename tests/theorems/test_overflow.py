@@ -21,10 +21,10 @@ from orderproof.recheck.assumptions import SMALL_INTEGERS_ASSUMPTION
 from orderproof.recheck.theorems import limits, terms
 from orderproof.recheck.theorems.facts import index as index_of_recheck
 from orderproof.recheck.theorems.formulas import at_most as at_most_of_recheck
-from orderproof.theorems.context import Context
-from orderproof.theorems.open_fact import index
-from orderproof.theorems.overflow import _Ranges, fits
+from orderproof.theorems.facts.open_fact import index
 from orderproof.theorems.statement import BATCH, TOKENS
+from orderproof.theorems.walks.context import Context
+from orderproof.theorems.walks.overflow import _Ranges, fits
 
 K = 16_000_001
 SIZES = (BATCH, TOKENS)

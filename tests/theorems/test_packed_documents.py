@@ -15,8 +15,8 @@ from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.recording.open_recording import OpenInput, record_open
+from orderproof.theorems.agreement import TOKEN_INPUT, prove
 from orderproof.theorems.statement import POSITIONS
-from orderproof.theorems.theorem import TOKEN_INPUT, prove
 from tests.recheck.theorems.examples import unchecked
 from tests.theorems.programs import WIDTH, Program, attend, lower
 

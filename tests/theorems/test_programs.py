@@ -11,9 +11,9 @@ from orderproof.errors import CaptureError
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open
+from orderproof.theorems.agreement import TOKEN_INPUT, prove
 from orderproof.theorems.open_execution import execute_open
 from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove
 from tests.theorems import programs
 from tests.theorems.extreme_arguments import EXTREME
 from tests.theorems.large_numbers import LARGE_NUMBERS

@@ -13,8 +13,8 @@ from orderproof.laws import find_law
 from orderproof.logic.rewriting import evaluate
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
+from orderproof.theorems.agreement import TOKEN_INPUT, prove
 from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_programs import random_program
 

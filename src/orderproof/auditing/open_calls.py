@@ -29,9 +29,9 @@ from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.recording.open_recording import OpenInput, UnreadableCondition, record_open
 from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.recording.refusal import reason_of
-from orderproof.theorems.equivariance.theorem import EntryMap, map_entries, prove_equivariance
+from orderproof.theorems.agreement import OutputProof, is_possible, only_answer, prove
+from orderproof.theorems.equivariance import EntryMap, map_entries, prove_equivariance
 from orderproof.theorems.statement import BATCH, TOKENS, Equivariance, Statement
-from orderproof.theorems.theorem import OutputProof, is_possible, only_answer, prove
 
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths

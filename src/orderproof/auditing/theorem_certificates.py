@@ -16,11 +16,11 @@ from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.recheck.certificate_file import VERSION
 from orderproof.recheck.theorems.theorem import KIND, check_theorem, range_order
 from orderproof.records.audit import Finding, Theorem
-from orderproof.theorems.permutation_certificate import moved_recording_record
+from orderproof.theorems.agreement import NOTHING_AGREES, walk_branch
+from orderproof.theorems.certificates.agreement import recording_record
+from orderproof.theorems.certificates.equivariance import moved_recording_record
+from orderproof.theorems.certificates.notation import formula_data
 from orderproof.theorems.statement import Equivariance, Statement
-from orderproof.theorems.theorem import NOTHING_AGREES, walk_branch
-from orderproof.theorems.theorem_certificate import recording_record
-from orderproof.theorems.theorem_notation import formula_data
 
 TESTED_BRANCHES = 2  # of a recording, by proofs at one length: a mask that hides nothing, and one with pads
 NO_MASK = "no attention mask"  # among what a theorem covers: the calls without and with a mask

@@ -18,7 +18,7 @@ from orderproof.laws import ProvedLaw
 from orderproof.logic.solver import Solver
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, SEPARATE_INPUTS_ASSUMPTION, Finding, Theorem
-from orderproof.theorems.equivariance.theorem import FIXED
+from orderproof.theorems.equivariance import FIXED
 from orderproof.theorems.statement import MASK, Equivariance, Statement
 
 EVERY_DEPTH_ASSUMPTION = (

@@ -16,10 +16,10 @@ from orderproof.recheck.assumptions import REAL_NUMBERS
 from orderproof.recheck.certificate_file import VERSION
 from orderproof.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
+from orderproof.theorems.agreement import TOKEN_INPUT, prove, walk_branch
+from orderproof.theorems.certificates.agreement import recording_record
+from orderproof.theorems.certificates.notation import formula_data
 from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove, walk_branch
-from orderproof.theorems.theorem_certificate import recording_record
-from orderproof.theorems.theorem_notation import formula_data
 from tests.theorems import programs
 from tests.theorems.large_numbers import RECHECKED
 from tests.theorems.loops import IN_CHUNKS, LOOPS

@@ -7,7 +7,7 @@ import pytest
 from orderproof.errors import CertificateError
 from orderproof.logic.solver import Solver
 from orderproof.recheck.theorems.theorem import check_theorem
-from orderproof.theorems import layers
+from orderproof.theorems.walks import layers
 from tests.recheck.theorems.examples import recorded_module, unchecked
 from tests.theorems.stacks import STACKS
 

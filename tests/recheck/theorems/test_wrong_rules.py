@@ -12,8 +12,8 @@ from orderproof.errors import CertificateError
 from orderproof.logic.solver import Solver
 from orderproof.logic.terms import FALSE
 from orderproof.recheck.theorems.theorem import check_theorem
-from orderproof.theorems import open_fact
-from orderproof.theorems.rules import pointwise
+from orderproof.theorems.facts import open_fact
+from orderproof.theorems.operators.pointwise import pointwise
 from tests.recheck.theorems.examples import recorded, unchecked
 from tests.theorems.extreme_arguments import EXTREME
 

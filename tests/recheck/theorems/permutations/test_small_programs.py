@@ -6,9 +6,9 @@ import pytest
 
 from orderproof.errors import CertificateError
 from orderproof.recheck.theorems.theorem import check_theorem
-from orderproof.theorems.equivariance import moved_fact
-from orderproof.theorems.equivariance.moved_fact import Axis, Dim
-from orderproof.theorems.equivariance.rules import lookup, movement, products, rows, writes
+from orderproof.theorems.facts import moved_fact
+from orderproof.theorems.facts.moved_fact import Axis, Dim
+from orderproof.theorems.operators.moved import lookup, movement, products, rows, writes
 from tests.recheck.theorems.permutations.examples import MAPS, PROGRAMS, example, of_program
 from tests.recheck.theorems.permutations.runs import FALSE, contradiction
 
