@@ -19,7 +19,7 @@ from orderproof.logic.terms import Term, as_term
 from orderproof.theorems.facts.open_fact import OpenFact
 from orderproof.theorems.facts.reindexing import reindexed
 from orderproof.theorems.operators.movement import parts
-from orderproof.theorems.walks.open_operation import Application
+from orderproof.theorems.walks.open_operation import OpenOperation
 from tests.function_module import Function
 
 
@@ -136,7 +136,7 @@ def test_no_rule_covers_what_breaks_a_law(name: str, monkeypatch: pytest.MonkeyP
     assert finding.theorem is None or not finding.theorem.proved or finding.theorem.greatest_length == 8
 
 
-def wrong_rule(_call: Application, fact: OpenFact, dim: int, place: Term) -> OpenFact:
+def wrong_rule(_call: OpenOperation, fact: OpenFact, dim: int, place: Term) -> OpenFact:
     """The rule of an index without the case that it counts from the end."""
     found = reindexed(fact, dim, as_term(1), place)
     return replace(found, dims=(*found.dims[:dim], *found.dims[dim + 1 :]))

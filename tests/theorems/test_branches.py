@@ -14,12 +14,13 @@ from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.agreement import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove, walk_branch
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.branches import NOTHING_AGREES, only_answer, walk_branch
 from orderproof.theorems.certificates.agreement import recording_record
 from orderproof.theorems.certificates.equivariance import moved_recording_record
 from orderproof.theorems.equivariance import prove_equivariance
 from orderproof.theorems.open_execution import execute_open
-from orderproof.theorems.statement import MASK, POSITIONS
+from orderproof.theorems.statement import MASK, POSITIONS, TOKEN_INPUT
 from tests.recheck.theorems.examples import unchecked
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_questions import asking_program
@@ -146,7 +147,7 @@ def test_a_law_is_proved_if_only_impossible_branches_break_it(name: str) -> None
     statement = find_law("causal").open_statement(frozenset(ROLES[1:]))
     assert statement is not None
     graphs = _record(function)
-    results = prove(graphs, ROLES, statement, Solver())
+    results = prove_agreement(graphs, ROLES, statement, Solver())
     assert results["output"].proved == (name in IMPOSSIBLE)
     made = unchecked(graphs, ROLES, "causal", Solver())
     if made is not None:

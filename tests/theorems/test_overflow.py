@@ -17,7 +17,7 @@ from orderproof.logic.terms import (
     floor_division,
     maximum,
 )
-from orderproof.recheck.assumptions import SMALL_INTEGERS_ASSUMPTION
+from orderproof.number_limits import SMALL_INTEGERS_ASSUMPTION
 from orderproof.recheck.theorems import limits, terms
 from orderproof.recheck.theorems.facts import index as index_of_recheck
 from orderproof.recheck.theorems.formulas import at_most as at_most_of_recheck

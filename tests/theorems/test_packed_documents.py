@@ -15,8 +15,8 @@ from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recheck.theorems.theorem import check_theorem
 from orderproof.recording.open_recording import OpenInput, record_open
-from orderproof.theorems.agreement import TOKEN_INPUT, prove
-from orderproof.theorems.statement import POSITIONS
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.statement import POSITIONS, TOKEN_INPUT
 from tests.recheck.theorems.examples import unchecked
 from tests.theorems.programs import WIDTH, Program, attend, lower
 
@@ -159,7 +159,7 @@ def recorded(case: Packed) -> list:
 @all_cases
 def test_packing_is_proved_exactly_where_it_holds(case: Packed) -> None:
     statement = LAW.open_statement(frozenset({POSITIONS}))
-    results = prove(recorded(case), ROLES, statement, Solver())
+    results = prove_agreement(recorded(case), ROLES, statement, Solver())
     assert {r.proved for r in results.values()} == {case.holds}, results
 
 

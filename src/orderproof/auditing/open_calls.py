@@ -29,8 +29,10 @@ from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.recording.open_recording import OpenInput, UnreadableCondition, record_open
 from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.recording.refusal import reason_of
-from orderproof.theorems.agreement import OutputProof, is_possible, only_answer, prove
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.branches import is_possible, only_answer
 from orderproof.theorems.equivariance import EntryMap, map_entries, prove_equivariance
+from orderproof.theorems.output_proof import OutputProof
 from orderproof.theorems.statement import BATCH, TOKENS, Equivariance, Statement
 
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
@@ -93,7 +95,7 @@ class OpenCalls:
         roles = self._roles[call_mode]
         if isinstance(statement, Equivariance):
             return [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
-        return [(piece, prove(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+        return [(piece, prove_agreement(piece.graphs, roles, statement, self.solver)) for piece in pieces]
 
     def entry_maps(self, call_mode: str) -> list[tuple[Piece, dict[str, EntryMap]]]:
         """Where order enters the recordings of a call mode. Raises `NoTheorem`."""

@@ -16,7 +16,7 @@ from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.recheck.certificate_file import VERSION
 from orderproof.recheck.theorems.theorem import KIND, check_theorem, range_order
 from orderproof.records.audit import Finding, Theorem
-from orderproof.theorems.agreement import NOTHING_AGREES, walk_branch
+from orderproof.theorems.branches import NOTHING_AGREES, walk_branch
 from orderproof.theorems.certificates.agreement import recording_record
 from orderproof.theorems.certificates.equivariance import moved_recording_record
 from orderproof.theorems.certificates.notation import formula_data

@@ -16,10 +16,11 @@ from orderproof.recheck.assumptions import REAL_NUMBERS
 from orderproof.recheck.certificate_file import VERSION
 from orderproof.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.agreement import TOKEN_INPUT, prove, walk_branch
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.branches import walk_branch
 from orderproof.theorems.certificates.agreement import recording_record
 from orderproof.theorems.certificates.notation import formula_data
-from orderproof.theorems.statement import MASK
+from orderproof.theorems.statement import MASK, TOKEN_INPUT
 from tests.theorems import programs
 from tests.theorems.large_numbers import RECHECKED
 from tests.theorems.loops import IN_CHUNKS, LOOPS
@@ -64,7 +65,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
     statement = find_law(law).open_statement(frozenset(roles[1:]))
     if statement is None:
         return None
-    results = prove(graphs, roles, statement, solver)
+    results = prove_agreement(graphs, roles, statement, solver)
     (output,) = results
     if not results[output].proved:
         return None

@@ -11,15 +11,10 @@ from typing import Any
 
 from torch.fx import Node
 
-from orderproof.logic.terms import (
-    FALSE,
-    TRUE,
-    Formula,
-    Term,
-)
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term
 from orderproof.recording.captured_graph import ancestors
 from orderproof.recording.open_recording import OpenGraph
-from orderproof.theorems.agreement import Branch
+from orderproof.theorems.branches import Branch
 from orderproof.theorems.certificates.notation import formula_data, operation_data, term_data
 from orderproof.theorems.facts.open_fact import Cases, Number, OpenFact
 from orderproof.theorems.statement import BATCH, TOKENS

@@ -16,18 +16,12 @@ from orderproof.recording.captured_graph import ancestors
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.certificates.agreement import step_records
 from orderproof.theorems.certificates.notation import formula_data, operation_data, term_data
-from orderproof.theorems.equivariance import (
-    MovedWalk,
-    constant_operands,
-    constant_walk,
-    context_of,
-    inductive_layers,
-    walk,
-)
+from orderproof.theorems.equivariance import inductive_layers
 from orderproof.theorems.facts.moved_fact import Axis, Motion, MovedFact
 from orderproof.theorems.facts.open_fact import index
 from orderproof.theorems.statement import TOKENS
 from orderproof.theorems.walks.moved_operation import MovedFacts
+from orderproof.theorems.walks.moved_walk import MovedWalk, constant_operands, constant_walk, context_of, walk_moved
 
 
 def moved_recording_record(
@@ -37,7 +31,7 @@ def moved_recording_record(
 
     `without_order`: the record says at which steps order is taken out of the graph.
     """
-    done = walk(graph, roles, solver, without_order=without_order)
+    done = walk_moved(graph, roles, solver, without_order=without_order)
     node = graph.outputs[output]
     needed = ancestors([node, *(q.node for q in graph.questions), *graph.inputs])
     by_input = dict(zip(graph.inputs, roles, strict=True))

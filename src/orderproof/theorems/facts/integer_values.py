@@ -25,7 +25,7 @@ from orderproof.logic.terms import (
     negation,
     remainder,
 )
-from orderproof.theorems.walks.open_operation import INTEGERS
+from orderproof.theorems.facts.numbers import INTEGERS
 
 Known = Term | Formula
 
@@ -66,7 +66,7 @@ def integer_value(name: str, operands: Sequence[Known], dtype: torch.dtype, opti
     return _integer(name, operands, options) if dtype in INTEGERS else None
 
 
-def converted(value: Known, dtype: torch.dtype) -> Known | None:
+def converted_value(value: Known, dtype: torch.dtype) -> Known | None:
     """A value after a change of its dtype to integers or booleans."""
     if dtype is torch.bool:
         return as_boolean(value)

@@ -18,7 +18,7 @@ from enum import Enum
 
 from orderproof.logic.terms import Term
 from orderproof.theorems.facts.frame import EqualSizes, refined
-from orderproof.theorems.facts.open_fact import NotCovered, dims_of, size_of
+from orderproof.theorems.facts.open_fact import Axes, NotCovered, dims_of, size_of
 
 
 class Motion(Enum):
@@ -63,6 +63,11 @@ class MovedFact:
     written: tuple[int, tuple[tuple[int, int], ...]] | None = None
 
     @property
+    def shape(self) -> tuple[Term, ...]:
+        """The sizes of all dimensions."""
+        return tuple(map(size, self.dims))
+
+    @property
     def is_unmoved(self) -> bool:
         """True if no axis moves: both runs have the same tensor."""
         return all(axis.motion is not Motion.MOVED for dim in self.dims for axis in dim)
@@ -79,7 +84,12 @@ class MovedFact:
 
 def uniform(shape: Iterable[Term], motion: Motion) -> MovedFact:
     """The fact about a tensor all of whose axes have the same motion."""
-    return MovedFact(tuple(tuple(Axis(size, motion) for size in axes) for axes in dims_of(list(shape))))
+    return MovedFact(tuple(of_axes(axes, motion) for axes in dims_of(list(shape))))
+
+
+def of_axes(axes: Axes, motion: Motion) -> Dim:
+    """A dimension with axes of these sizes, all of the same motion."""
+    return tuple(Axis(size, motion) for size in axes)
 
 
 def sizes(dim: Dim) -> tuple[Term, ...]:

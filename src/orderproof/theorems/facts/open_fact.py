@@ -7,7 +7,7 @@ variable `xk`. Where the formula `same` is true, the element is the same in both
 A mask decides which elements an output depends on, so a fact also follows values: the exact value of an integer as a
 term, of a boolean as a formula, of a floating-point number as a list of cases; and for numbers without a known value
 where they are zero, where they are as negative as a mask, and where they may be anything. Elsewhere a number is
-ordinary: finite and small next to a mask (`FINITE_SCORES_ASSUMPTION` in domain/values.py).
+ordinary: finite and small next to a mask (`number_limits.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from orderproof.diagnosis.domain.values import ORDINARY_LIMIT, masking_threshold
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.terms import (
     FALSE,
@@ -34,6 +33,7 @@ from orderproof.logic.terms import (
     product,
     variable,
 )
+from orderproof.number_limits import ORDINARY_LIMIT, masking_threshold
 
 Axes = tuple[Term, ...]  # sizes of the axes of a dimension; empty for size one
 Number = float | int | bool
@@ -87,6 +87,11 @@ class OpenFact:
     def sizes(self) -> Axes:
         """The sizes of all axes."""
         return tuple(size for axes in self.dims for size in axes)
+
+    @property
+    def shape(self) -> tuple[Term, ...]:
+        """The sizes of all dimensions."""
+        return tuple(map(size_of, self.dims))
 
     def first_axis(self, dim: int) -> int:
         """The number of the first axis of a dimension."""

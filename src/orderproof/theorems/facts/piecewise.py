@@ -8,8 +8,8 @@ import torch
 
 from orderproof.logic.terms import Formula, conditional, conjunction, disjunction, implication
 from orderproof.theorems.facts.integer_values import as_boolean, as_integer
+from orderproof.theorems.facts.numbers import INTEGERS
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, as_cases, merged_cases
-from orderproof.theorems.walks.open_operation import INTEGERS
 
 Parts = Sequence[tuple[Formula, OpenFact]]
 

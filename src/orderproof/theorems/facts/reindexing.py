@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orderproof.logic.terms import Term, as_term
@@ -32,45 +32,53 @@ def rearranged(fact: OpenFact, plan: Sequence[From]) -> OpenFact:
     return fact.at([one.axes for one in plan], terms)
 
 
+def with_dims(
+    fact: OpenFact, dims: Sequence[Axes], terms: Mapping[int, Callable[[int], Sequence[Term]]] | None = None
+) -> OpenFact:
+    """The fact about a tensor with other axes for the dimensions of the operand, which come first in the result.
+
+    Args:
+        fact: The fact about the operand.
+        dims: The axes of each dimension of the result.
+        terms: For dimensions along which an element is another one of the operand, its indices there, from the number
+            of the first axis in the result.
+
+    """
+    found: list[Term] = []
+    place = 0
+    for d, axes in enumerate(fact.dims):
+        own = (terms or {}).get(d)
+        found += [index(place + k) for k in range(len(axes))] if own is None else own(place)
+        place += len(dims[d])
+    return fact.at(dims, found)
+
+
+def _with_dim(fact: OpenFact, dim: int, axes: Axes, terms: Callable[[int], Sequence[Term]]) -> OpenFact:
+    return with_dims(fact, [*fact.dims[:dim], axes, *fact.dims[dim + 1 :]], {dim: terms})
+
+
 def with_single_axis(fact: OpenFact, dim: int) -> OpenFact:
     """The fact with one axis for a dimension (none for size one). Raises `NotCovered`."""
     axes = fact.dims[dim]
     if len(axes) < 2:
         return fact
-    dims = [*fact.dims[:dim], (size_of(axes),), *fact.dims[dim + 1 :]]
-    terms: list[Term] = []
-    place = 0
+    single = (size_of(axes),)
     try:
-        for d, own in enumerate(fact.dims):
-            new = [index(place + k) for k in range(len(dims[d]))]
-            terms += converted(own, dims[d], new, used=fact.uses(d)) if d == dim else new
-            place += len(dims[d])
+        return _with_dim(fact, dim, single, lambda k: converted(axes, single, [index(k)], used=fact.uses(dim)))
     except NotCovered:
         if fact.value is None:
             raise
         return with_single_axis(fact.without_value(), dim)
-    return fact.at(dims, terms)
 
 
 def reindexed(fact: OpenFact, dim: int, size: Term, term: Term) -> OpenFact:
     """The fact with another size of a dimension, whose index in the operand is `term` of the index in the result."""
-    dims = [*fact.dims[:dim], *dims_of([size]), *fact.dims[dim + 1 :]]
-    terms, place = [], 0
-    for d, axes in enumerate(fact.dims):
-        terms += [term] if d == dim and axes else [] if d == dim else [index(place + k) for k in range(len(axes))]
-        place += len(dims[d])
-    return fact.at(dims, terms)
+    return _with_dim(fact, dim, dims_of([size])[0], lambda _: [term] if fact.dims[dim] else [])
 
 
 def with_axes(fact: OpenFact, dim: int, axes: Axes) -> OpenFact:
     """The fact with other axes for a dimension on which it does not depend."""
-    dims = [axes if d == dim else own for d, own in enumerate(fact.dims)]
-    terms: list[Term] = []
-    place = 0
-    for d, own in enumerate(fact.dims):
-        terms += [as_term(0) if d == dim else index(place + k) for k in range(len(own))]
-        place += len(dims[d])
-    return fact.at(dims, terms)
+    return _with_dim(fact, dim, axes, lambda _: [as_term(0)] * len(fact.dims[dim]))
 
 
 def index_along(fact: OpenFact, dim: int, size: Term) -> Term:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.diagnosis.domain.values import ORDINARY_LIMIT
 from orderproof.logic.terms import FALSE, TRUE, Formula, as_term, at_most, conditional, negation
+from orderproof.number_limits import ORDINARY_LIMIT
 from orderproof.recording.open_recording import OpenGraph
+from orderproof.theorems.facts.numbers import INTEGERS, with_function
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, dims_of, index, merged_cases
-from orderproof.theorems.walks.open_operation import INTEGERS, with_function
 
 
 def constant_fact(graph: OpenGraph, node: Node) -> OpenFact:

@@ -1,20 +1,19 @@
-"""Rules of the walk of moved tensors: the fact about an operator's result from those about its operands."""
+"""An operator of the walk over tensors that move with the tokens, with the facts about its operands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import Node
 
-from orderproof.theorems.facts.moved_fact import Dim, MovedFact, aligned, size
+from orderproof.theorems.facts.moved_fact import Dim, MovedFact, aligned
 from orderproof.theorems.facts.open_fact import NotCovered
-from orderproof.theorems.walks.operation import Operation, RuleTable
+from orderproof.theorems.walks.operation import Operation
 
 MovedFacts = MovedFact | tuple[MovedFact, ...]
-Labels = Sequence[Any]
+Labels = Sequence[Hashable]
 
 
 @dataclass
@@ -39,7 +38,7 @@ class MovedOperation(Operation[MovedFact]):
 
     def combined(self, operands: Sequence[tuple[MovedFact, Labels]], result: Labels) -> MovedFact:
         """The fact about a tensor with labelled dimensions; labels that are not in the result are summed over."""
-        by_label: dict[Any, list[Dim]] = {label: [] for label in result}
+        by_label: dict[Hashable, list[Dim]] = {label: [] for label in result}
         for fact, labels in operands:
             for dim, label in zip(fact.dims, labels, strict=True):
                 by_label.setdefault(label, []).append(dim)
@@ -51,26 +50,6 @@ class MovedOperation(Operation[MovedFact]):
         """The fact about a tensor that is computed elementwise, with broadcasting."""
         rank = max((len(fact.dims) for fact in facts), default=0)
         return self.combined([(fact, range(rank - len(fact.dims), rank)) for fact in facts], range(rank))
-
-    def checked(self, facts: MovedFacts) -> MovedFacts:
-        """The facts, if their dimensions have the sizes of the results. Raises `NotCovered`."""
-        for fact, shape in zip(facts if isinstance(facts, tuple) else (facts,), self.shapes, strict=False):
-            if len(fact.dims) != len(shape) or not all(
-                self.context.equal_sizes(size(dim), n) for dim, n in zip(fact.dims, shape, strict=True)
-            ):
-                raise NotCovered("the rule of the operator gives another shape")
-        return facts
-
-
-MovedRule = Callable[[MovedOperation], MovedFacts]
-_table: RuleTable[MovedRule] = RuleTable("orderproof.theorems.operators")
-moved_rule = _table.register
-
-
-def find_moved_rule(target: Any) -> MovedRule | None:
-    """The rule of an operator: one of its own, or that of pointwise operators without chance."""
-    found = _table.find(target)
-    return found if is_function(target) or found is not _table.rules["<pointwise>"] else None
 
 
 def is_function(target: Any) -> bool:
@@ -92,8 +71,3 @@ def is_view(target: Any) -> bool:
 def is_same_tensor(target: Any) -> bool:
     """True if the result of an operator is its operand, where both have the same shape."""
     return str(target).split(".")[1] in ("reshape", "view", "_unsafe_view", "detach", "alias", "contiguous")
-
-
-def tensors(values: Any) -> list[Node]:
-    """The nodes in a list of arguments."""
-    return [value for value in values if isinstance(value, Node)]

@@ -1,4 +1,4 @@
-"""Derive the facts of an open graph, node by node."""
+"""Derive where two runs of an open graph agree, node by node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.stored_constants import constant_fact
 from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.loops import Loop, loop_facts, stacked_fact
-from orderproof.theorems.walks.open_operation import Application, OpenFacts, find_open_rule
+from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
+from orderproof.theorems.walks.operator_rules import find_open_rule
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class OpenWalk:
     failures: dict[Node, str]
 
 
-def walk(graph: OpenGraph, inputs: Mapping[Node, OpenFact], context: Context) -> OpenWalk:
+def walk_open(graph: OpenGraph, inputs: Mapping[Node, OpenFact], context: Context) -> OpenWalk:
     """The facts about the nodes of a graph, given those about its inputs. A node without a rule has none."""
     return derive(graph, graph.graph.nodes, inputs, context)
 
@@ -69,9 +70,9 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
     rule = find_open_rule(node.target)
     if rule is None:
         raise NotCovered(f"{node.target} has no rule")
-    application = Application(node, facts, graph.shapes[node], context)
-    result = application.checked(rule(application))
-    return application.finished(result) if isinstance(result, OpenFact) else result
+    call = OpenOperation(node, facts, graph.shapes[node], context)
+    result = call.checked(rule(call))
+    return call.finished(result) if isinstance(result, OpenFact) else result
 
 
 def _bounded(facts: OpenFacts) -> OpenFacts:

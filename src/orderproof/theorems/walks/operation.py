@@ -1,16 +1,14 @@
-"""An operator of an open graph with the facts about its operands, and tables of rules by operator.
+"""An operator of an open graph with the facts about its operands.
 
-Both walks over open graphs use these: that of values which agree in two runs, and that of tensors which move with the
+Both walks over open graphs use it: that of values which agree in two runs, and that of tensors which move with the
 tokens.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch.fx import Node
@@ -19,8 +17,13 @@ from orderproof.logic.terms import Term, as_term
 from orderproof.theorems.facts.open_fact import NotCovered
 from orderproof.theorems.walks.context import Context
 
-FactT = TypeVar("FactT")
-RuleT = TypeVar("RuleT")
+
+class _Shaped(Protocol):
+    @property
+    def shape(self) -> tuple[Term, ...]: ...
+
+
+FactT = TypeVar("FactT", bound=_Shaped)
 
 
 def operator_of(node: Node) -> str:
@@ -34,7 +37,7 @@ class Operation(Generic[FactT]):
     """One operator at one node: its arguments, the facts about them, the shapes of its results."""
 
     node: Node
-    facts: dict[Node, FactT | tuple[FactT, ...]]
+    facts: Mapping[Node, FactT | tuple[FactT, ...]]
     shapes: tuple[tuple[Term, ...], ...]
     context: Context
 
@@ -79,51 +82,31 @@ class Operation(Generic[FactT]):
     @property
     def rank(self) -> int:
         """The number of dimensions of the first operand."""
-        operand = self.node.args[0]
-        assert isinstance(operand, Node)
-        return int(operand.meta["val"].dim())
+        return self.rank_of(self.node.args[0])
+
+    def rank_of(self, node: Any) -> int:
+        """The number of dimensions of an operand."""
+        if not isinstance(node, Node):
+            raise NotCovered("one tensor was expected as an operand")
+        return int(node.meta["val"].dim())
 
     def dim(self, place: int, name: str = "dim", default: int = 0, *, rank: int | None = None) -> int:
         """A dimension among the arguments, counted from the first."""
         dim = self.argument(place, name, default)
         return int(dim) % (self.rank if rank is None else rank)
 
+    def dims(self, value: Any) -> list[int]:
+        """The dimensions that an argument names, which is None or empty for all, a number or a list."""
+        chosen = range(self.rank) if value is None or value == [] else [value] if isinstance(value, int) else value
+        return [int(d) % self.rank for d in chosen if self.rank]
 
-class RuleTable(Generic[RuleT]):
-    """Rules by operator, registered by the modules of a package, which are loaded when a rule is asked for."""
-
-    def __init__(self, package: str) -> None:
-        self.package = package
-        self.rules: dict[str, RuleT] = {}
-        self._loaded = False
-
-    def register(self, *operators: str) -> Callable[[RuleT], RuleT]:
-        """Register a function as the rule of these operators, by name without namespace and overload."""
-
-        def add(function: RuleT) -> RuleT:
-            for name in operators:
-                if name in self.rules:
-                    raise ValueError(f"{name} has a rule already")
-                self.rules[name] = function
-            return function
-
-        return add
-
-    def find(self, target: Any) -> RuleT | None:
-        """The rule of an operator; that of pointwise operators, if torch says it is one."""
-        if not self._loaded:
-            package = importlib.import_module(self.package)
-            for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-                importlib.import_module(info.name)
-            self._loaded = True
-        name = str(target)
-        parts = name.split(".")
-        if not name.startswith("aten.") or len(parts) < 2:
-            return self.rules.get(name)
-        found = self.rules.get(parts[1])
-        if found is None and torch.Tag.pointwise in getattr(target, "tags", ()):
-            found = self.rules["<pointwise>"]
-        return found
+    def checked(self, facts: FactT | tuple[FactT, ...]) -> FactT | tuple[FactT, ...]:
+        """The facts, if their dimensions have the sizes of the results. Raises `NotCovered`."""
+        for fact, shape in zip(facts if isinstance(facts, tuple) else (facts,), self.shapes, strict=False):
+            own = fact.shape
+            if len(own) != len(shape) or not all(map(self.context.equal_sizes, own, shape)):
+                raise NotCovered("the rule of the operator gives another shape")
+        return facts
 
 
 def number(value: Any) -> Term | None:
@@ -131,3 +114,8 @@ def number(value: Any) -> Term | None:
     if isinstance(value, Term):
         return value
     return as_term(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def tensors(values: Any) -> list[Node]:
+    """The nodes in a list of arguments."""
+    return [value for value in values if isinstance(value, Node)]

@@ -17,11 +17,10 @@ from orderproof.recheck.assumptions import REAL_NUMBERS
 from orderproof.recheck.certificate_file import VERSION
 from orderproof.recheck.theorems.theorem import KIND, check_theorem
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.agreement import TOKEN_INPUT
 from orderproof.theorems.certificates.equivariance import moved_recording_record
 from orderproof.theorems.certificates.notation import formula_data
 from orderproof.theorems.equivariance import map_entries, prove_equivariance
-from orderproof.theorems.statement import POSITIONS
+from orderproof.theorems.statement import POSITIONS, TOKEN_INPUT
 from tests.theorems.moved_programs import CASES
 from tests.theorems.programs import WIDTH, Program, attend, lower
 

@@ -1,7 +1,14 @@
 """Scaled dot-product attention: softmax(Q K^T + mask) V.
 
+Lemma. The weights of a query depend on its scores alone (softmax), and its result on the weights and the values.
+  1. An element of the result agrees in both runs where each product of a weight and a value does: where both agree, or
+     the weight is zero in both.
+  2. Keys and values that move by the same permutation leave the result as it is, and queries move it: a sum over keys
+     has the same terms in another order. A causal flag compares the indices of tokens: nothing follows.
+
 Machine-checked (proofs/symbolic/steps.v): contraction_step.
 Machine-checked (proofs/symbolic/hidden_scores.v): softmax_step.
+Machine-checked (proofs/symbolic/moved_axes.v): sum_over_moved_axis, scores_of_moved_tokens.
 Not machine-checked: the shapes of grouped heads, and that what a mask of booleans excludes has weight zero, also in a
 row from which it excludes everything.
 """
@@ -13,19 +20,25 @@ from dataclasses import replace
 import torch
 from torch.fx import Node
 
-from orderproof.diagnosis.domain.values import FINITE_SCORES_ASSUMPTION
 from orderproof.logic.terms import FALSE, Formula, as_term, at_most, floor_division
-from orderproof.theorems.facts.frame import frame
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
+from orderproof.theorems.facts.frame import Labels, frame
+from orderproof.theorems.facts.moved_fact import MovedFact, size, still
+from orderproof.theorems.facts.numbers import beyond_ordinary
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, size_of
 from orderproof.theorems.facts.reindexing import index_along, reindexed, with_axes, with_single_axis
 from orderproof.theorems.operators.contraction.products import contraction
-from orderproof.theorems.operators.pointwise.pointwise import sum_ranges
+from orderproof.theorems.operators.pointwise.value_ranges import sum_ranges
 from orderproof.theorems.operators.softmax.softmax import softmax_fact
-from orderproof.theorems.walks.open_operation import Application, beyond_ordinary, open_rule
+from orderproof.theorems.walks.moved_operation import MovedOperation
+from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operator_rules import operators
+
+ATTENTION = operators("scaled_dot_product_attention")
 
 
-@open_rule("scaled_dot_product_attention")
-def attention(call: Application) -> OpenFact:
+@ATTENTION.open
+def attention(call: OpenOperation) -> OpenFact:
     """Attention of queries [..., query, width] to keys and values [..., key, width]."""
     query, key, value = (call.fact(x) for x in call.node.args[:3])
     mask, causal = call.argument(3, "attn_mask"), call.argument(5, "is_causal", False)
@@ -73,7 +86,7 @@ def _with_repeated_heads(query: OpenFact, fact: OpenFact) -> OpenFact:
     return reindexed(fact, dim, heads, floor_division(index_along(fact, dim, heads), shared))
 
 
-def _below_diagonal(call: Application, scores: OpenFact) -> OpenFact:
+def _below_diagonal(call: OpenOperation, scores: OpenFact) -> OpenFact:
     """Scores with the entries above the diagonal hidden."""
     rank = len(scores.dims)
     row, column = scores.indices(rank - 2), scores.indices(rank - 1)
@@ -83,7 +96,7 @@ def _below_diagonal(call: Application, scores: OpenFact) -> OpenFact:
     return replace(scores, hidden=scores.hidden | later, same=scores.same | later, unbounded=scores.unbounded & ~later)
 
 
-def _masked(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
+def _masked(call: OpenOperation, scores: OpenFact, mask: OpenFact) -> OpenFact:
     """Scores plus a mask of numbers, or hidden where a mask of booleans is false."""
     rank = len(scores.dims)
     own = range(rank - len(mask.dims), rank)
@@ -99,7 +112,7 @@ def _masked(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
     return replace(a, same=a.same & b.same, hidden=total.hidden, unbounded=total.unbounded, low=total.low, zero=FALSE)
 
 
-def _weights_under_unknown_mask(call: Application, scores: OpenFact, mask: OpenFact) -> OpenFact:
+def _weights_under_unknown_mask(call: OpenOperation, scores: OpenFact, mask: OpenFact) -> OpenFact:
     """Weights under booleans of which only some are known: where the mask is false in both runs, a weight is zero."""
     rank = len(scores.dims)
     own = range(rank - len(mask.dims), rank)
@@ -112,3 +125,37 @@ def _weights_under_unknown_mask(call: Application, scores: OpenFact, mask: OpenF
     agrees = call.context.for_all((a.same & b.same) | b.zero, a.sizes, first)
     zero = b.zero & bounded
     return OpenFact(a.dims, scores.dtype, agrees | zero, zero=zero, unbounded=~bounded)
+
+
+@ATTENTION.moved
+def moved_attention(call: MovedOperation) -> MovedFact:
+    """softmax(Q K^T + mask) V for queries [..., query, width], keys and values [..., key, width]."""
+    query, key, value = (call.fact(x) for x in call.node.args[:3])
+    if call.argument(4, "dropout_p", 0.0) != 0.0:
+        raise NotCovered("attention with dropout")
+    if not len(query.dims) == len(key.dims) == len(value.dims):
+        raise NotCovered("queries, keys and values with another number of dimensions")
+    outer = [f"batch {d}" for d in range(len(query.dims) - 2)]
+    if call.node.kwargs.get("enable_gqa") and outer:
+        key, value = _moved_repeated_heads(query, key), _moved_repeated_heads(query, value)
+    scores: list[tuple[MovedFact, Labels]] = [(query, [*outer, "row", "width"]), (key, [*outer, "column", "width"])]
+    mask = call.argument(3, "attn_mask")
+    if isinstance(mask, Node):
+        own = call.fact(mask)
+        scores.append((own, [*outer, "row", "column"][len(outer) + 2 - len(own.dims) :]))
+    found = call.combined(scores, [*outer, "row", "column"])
+    if call.argument(5, "is_causal", False) and not call.without_order:
+        what = "causal attention compares the indices of tokens"
+        found = MovedFact((*found.dims[:-2], still(found.dims[-2], what), still(found.dims[-1], what)))
+    return call.combined(
+        [(found, [*outer, "row", "column"]), (value, [*outer, "column", "out"])], [*outer, "row", "out"]
+    )
+
+
+def _moved_repeated_heads(query: MovedFact, fact: MovedFact) -> MovedFact:
+    """Keys or values with each head as often as queries share it."""
+    dim = len(fact.dims) - 3
+    if size(query.dims[dim]) is size(fact.dims[dim]):
+        return fact
+    still(fact.dims[dim], "the heads of keys move")
+    return fact.with_dim(dim, still(query.dims[dim], "the heads of queries move"))

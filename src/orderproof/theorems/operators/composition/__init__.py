@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Tensors made of other tensors: joined, padded, with parts replaced."""

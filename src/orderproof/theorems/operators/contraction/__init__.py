@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Sums of products."""

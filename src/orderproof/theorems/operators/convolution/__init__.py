@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Windows of the last dimensions: convolutions, pooling, other resolutions."""

@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Tensors of numbers."""

@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Elements at other places: dimensions reordered, reshaped, repeated, taken in parts, shifted."""

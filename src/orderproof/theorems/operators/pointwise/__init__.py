@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Element by element."""

@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Numbers computed from rows, and from the elements up to an index."""

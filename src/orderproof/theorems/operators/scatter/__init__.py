@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Elements written to places given by indices, and copies."""

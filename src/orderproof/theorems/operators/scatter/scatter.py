@@ -1,7 +1,10 @@
-"""Operators that write elements to places given by integer indices, and copies.
+"""Operators that write elements to places given by integer indices.
 
-Which element is written where is not followed: along the dimension of the indices, an element of the result agrees in
-both runs where the element that was there agrees, and all indices and written elements along that dimension do.
+Lemma. Which element is written where is not followed.
+  1. Along the dimension of the indices, an element of the result agrees in both runs where the element that was there
+     agrees, and all indices and written elements along that dimension do.
+  2. Moved along another dimension, all operands give the result moved. Along the dimension of the indices, nothing
+     may move: the index of a token is the place of another one.
 
 Machine-checked (proofs/rules/scatter_lemma.v): write_dependence.
 """
@@ -14,31 +17,23 @@ from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, TRUE, conjunction, disjunction
 from orderproof.theorems.facts.frame import frame
+from orderproof.theorems.facts.moved_fact import MovedFact, still
+from orderproof.theorems.facts.numbers import number_fact
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, size_of
 from orderproof.theorems.facts.reindexing import with_axes
-from orderproof.theorems.walks.open_operation import Application, number_fact, open_rule
+from orderproof.theorems.operators.lookup.gathering import moved_slices
+from orderproof.theorems.operators.lookup.indexing import BY_INDEX
+from orderproof.theorems.walks.moved_operation import MovedOperation
+from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operator_rules import operators
+
+SCATTER = operators("scatter", "scatter_add", "scatter_reduce")
+INDEXED_WRITE = operators("index_add", "index_copy", "index_fill")
 
 
-@open_rule("copy", "copy_", "fill")
-def copy(call: Application) -> OpenFact:
-    """The elements of another tensor in this shape."""
-    fact, source = call.operand, call.fact(call.node.args[1])
-    rank = len(fact.dims)
-    own = range(rank - len(source.dims), rank)
-    whole = OpenFact(fact.dims, call.dtype)
-    common = frame([(whole, range(rank)), (source, own)], range(rank))
-    placed = common.place(source, own)
-    if source.dtype == call.dtype:
-        return placed
-    ranges = placed.ranges()
-    if not call.dtype.is_floating_point and not call.dtype.is_complex:  # a large number wraps around
-        unbounded = ranges.hidden | ranges.unbounded
-        return OpenFact(fact.dims, call.dtype, placed.same, zero=ranges.zero, unbounded=unbounded)
-    return OpenFact(fact.dims, call.dtype, placed.same, None, ranges.hidden, ranges.zero, ranges.unbounded)
-
-
-@open_rule("scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill")
-def scatter(call: Application) -> OpenFact:
+@SCATTER.open
+@INDEXED_WRITE.open
+def scatter(call: OpenOperation) -> OpenFact:
     """Elements written along one dimension."""
     fact = call.operand
     dim = int(call.argument(1, "dim")) % max(len(fact.dims), 1)
@@ -51,8 +46,22 @@ def scatter(call: Application) -> OpenFact:
     return written(call, fact, [dim], list(zip(others, labels, strict=True)))
 
 
-@open_rule("index_put", "_unsafe_index_put", "index_put_")
-def index_put(call: Application) -> OpenFact:
+@SCATTER.moved
+def moved_scatter(call: MovedOperation) -> MovedFact:
+    """Elements along one dimension replaced, at an index for each."""
+    dim = int(call.argument(1, "dim")) % max(call.rank, 1)
+    facts = [call.fact(x) for x in (call.node.args[0], *call.node.args[2:4]) if isinstance(x, Node)]
+    own = still(facts[0].dims[dim], BY_INDEX)
+    for fact in facts[1:]:
+        still(fact.dims[dim], BY_INDEX)
+    return moved_slices(call, [fact.with_dim(dim, ()) for fact in facts], dim).with_dim(dim, own)
+
+
+INDEX_PUT = operators("index_put", "_unsafe_index_put", "index_put_")
+
+
+@INDEX_PUT.open
+def index_put(call: OpenOperation) -> OpenFact:
     """Elements written at indices given for the first dimensions: every element may be written."""
     fact = call.operand
     indices = [x for x in call.argument(1, "indices") if x is not None]
@@ -64,7 +73,7 @@ def index_put(call: Application) -> OpenFact:
 
 
 def written(
-    call: Application, fact: OpenFact, dims: Sequence[int], others: Sequence[tuple[OpenFact, Sequence[object]]]
+    call: OpenOperation, fact: OpenFact, dims: Sequence[int], others: Sequence[tuple[OpenFact, Sequence[object]]]
 ) -> OpenFact:
     """The fact about a tensor into which others are written, anywhere along some dimensions.
 

@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Softmax, and the rows that it shares with the largest element."""

@@ -1,1 +1,1 @@
-"""Rules for this family of operators."""
+"""Triangles of matrices, and systems of equations with one."""

@@ -13,11 +13,14 @@ from orderproof.logic.terms import FALSE, TRUE, Formula, Term, at_most, implicat
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.reindexing import with_single_axis
-from orderproof.theorems.walks.open_operation import Application, open_rule
+from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operator_rules import operators
+
+SOLVE_TRIANGULAR = operators("linalg_solve_triangular")
 
 
-@open_rule("linalg_solve_triangular")
-def solve_triangular(call: Application) -> OpenFact:
+@SOLVE_TRIANGULAR.open
+def solve_triangular(call: OpenOperation) -> OpenFact:
     """A X = B, or X A = B."""
     system, right = call.operand, call.fact(call.node.args[1])
     if len(system.dims) != len(right.dims):

@@ -1,1 +1,0 @@
-"""Rules for this family of operators."""
