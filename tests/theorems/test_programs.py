@@ -23,8 +23,20 @@ from tests.theorems.programs import WIDTH, Case, Program
 from tests.theorems.refuted import REFUTED
 from tests.theorems.shared_heads import SHARED_HEADS
 from tests.theorems.sparse_attention import SPARSE
+from tests.theorems.windows import CASES as WINDOWS
 
-CASES = [*programs.CASES, *REFUTED, *SPARSE, *LARGE_NUMBERS, *LOW, *SHARED_HEADS, *LOOPS, *IN_CHUNKS, *EXTREME]
+CASES = [
+    *programs.CASES,
+    *REFUTED,
+    *SPARSE,
+    *LARGE_NUMBERS,
+    *LOW,
+    *SHARED_HEADS,
+    *LOOPS,
+    *IN_CHUNKS,
+    *EXTREME,
+    *WINDOWS,
+]
 LAWS = ("causal", "padding", "batch")
 LENGTHS = (2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 40)
 
