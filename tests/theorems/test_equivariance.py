@@ -20,6 +20,7 @@ from tests.theorems.moved_programs import CASES, Case
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_programs import random_program
 from tests.theorems.refuted import REFUTED
+from tests.theorems.seen_by_mutants import SEEN_BY_MUTANTS_WHEN_MOVED
 from tests.theorems.sparse_attention import SPARSE
 
 LENGTHS = (2, 3, 6, 11, 17)
@@ -66,7 +67,7 @@ def _violates(module: nn.Module, tokens: int, second: str, seed: int) -> bool:
     return not torch.allclose(moved, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [*CASES, *SEEN_BY_MUTANTS_WHEN_MOVED], ids=lambda c: c.name)
 def test_equivariance_is_proved_exactly_where_it_holds(case: Case) -> None:
     module = _module(case.function)
     assert _is_proved(_record(module, POSITIONS), POSITIONS) == case.equivariant

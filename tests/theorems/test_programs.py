@@ -21,6 +21,7 @@ from tests.theorems.loops import IN_CHUNKS, LOOPS
 from tests.theorems.low_numbers import LOW
 from tests.theorems.programs import WIDTH, Case, Program
 from tests.theorems.refuted import REFUTED
+from tests.theorems.seen_by_mutants import SEEN_BY_MUTANTS
 from tests.theorems.shared_heads import SHARED_HEADS
 from tests.theorems.sparse_attention import SPARSE
 from tests.theorems.windows import CASES as WINDOWS
@@ -36,6 +37,7 @@ CASES = [
     *IN_CHUNKS,
     *EXTREME,
     *WINDOWS,
+    *SEEN_BY_MUTANTS,
 ]
 LAWS = ("causal", "padding", "batch")
 LENGTHS = (2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 40)
