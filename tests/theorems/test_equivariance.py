@@ -17,6 +17,7 @@ from orderproof.theorems.statement import MASK, POSITIONS, TOKEN_INPUT
 from orderproof.theorems.walks.operator_rules import TABLE, find_moved_rule, load_rooms
 from tests.theorems import programs
 from tests.theorems.moved_programs import CASES, Case
+from tests.theorems.operator_programs import defined_by_operators
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_programs import random_program
 from tests.theorems.refuted import REFUTED
@@ -67,7 +68,9 @@ def _violates(module: nn.Module, tokens: int, second: str, seed: int) -> bool:
     return not torch.allclose(moved, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.mark.parametrize("case", [*CASES, *SEEN_BY_MUTANTS_WHEN_MOVED], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [*CASES, *SEEN_BY_MUTANTS_WHEN_MOVED, *defined_by_operators("MOVED_PROGRAMS")], ids=lambda c: c.name
+)
 def test_equivariance_is_proved_exactly_where_it_holds(case: Case) -> None:
     module = _module(case.function)
     assert _is_proved(_record(module, POSITIONS), POSITIONS) == case.equivariant

@@ -19,12 +19,12 @@ from tests.theorems.extreme_arguments import EXTREME
 from tests.theorems.large_numbers import LARGE_NUMBERS
 from tests.theorems.loops import IN_CHUNKS, LOOPS
 from tests.theorems.low_numbers import LOW
+from tests.theorems.operator_programs import defined_by_operators
 from tests.theorems.programs import WIDTH, Case, Program
 from tests.theorems.refuted import REFUTED
 from tests.theorems.seen_by_mutants import SEEN_BY_MUTANTS
 from tests.theorems.shared_heads import SHARED_HEADS
 from tests.theorems.sparse_attention import SPARSE
-from tests.theorems.windows import CASES as WINDOWS
 
 CASES = [
     *programs.CASES,
@@ -36,7 +36,7 @@ CASES = [
     *LOOPS,
     *IN_CHUNKS,
     *EXTREME,
-    *WINDOWS,
+    *defined_by_operators("PROGRAMS"),
     *SEEN_BY_MUTANTS,
 ]
 LAWS = ("causal", "padding", "batch")

@@ -34,6 +34,7 @@ from orderproof.theorems.statement import MASK, POSITIONS, TOKEN_INPUT
 from orderproof.theorems.walks import context
 from tests.diagnosis.mutants.engine import mutated
 from tests.theorems.moved_programs import CASES as MOVED_CASES
+from tests.theorems.operator_programs import defined_by_operators
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.seen_by_mutants import SEEN_BY_MUTANTS_WHEN_MOVED
 from tests.theorems.test_programs import CASES as OPEN_CASES
@@ -41,7 +42,9 @@ from tests.theorems.test_programs import LAWS
 
 MOVED = "moved: "
 OPEN_PROGRAMS = {case.name: case for case in OPEN_CASES}
-MOVED_PROGRAMS = {case.name: case for case in [*MOVED_CASES, *SEEN_BY_MUTANTS_WHEN_MOVED]}
+MOVED_PROGRAMS = {
+    case.name: case for case in [*MOVED_CASES, *SEEN_BY_MUTANTS_WHEN_MOVED, *defined_by_operators("MOVED_PROGRAMS")]
+}
 NOTICED, PASSED = 10, 20  # exit codes of a trial
 Change = tuple[FunctionType, CodeType]
 

@@ -12,6 +12,7 @@ from orderproof.theorems.walks.operator_rules import load_rooms
 from tests.diagnosis.mutants.engine import Mutant, change
 from tests.theorems.mutants.killers import is_noticed
 from tests.theorems.mutants.survivors import SURVIVORS
+from tests.theorems.operator_programs import defined_by_operators
 
 FOLDERS = {
     "tests.theorems.mutants": Path(__file__).parent,
@@ -24,6 +25,7 @@ FILES = [
     if not path.stem.startswith("test_")
 ]
 MUTANTS: list[Mutant] = [mutant for file in FILES for mutant in getattr(importlib.import_module(file), "MUTANTS", [])]
+MUTANTS += defined_by_operators("MUTANTS")
 LEAST = 4  # mutants of each family of operators
 
 

@@ -1,7 +1,7 @@
 """The places of the last dimensions that an element of the result reads: a window of them, or all.
 
-Element o reads the places o s - p + k d for each tap k of its window, with stride s, padding p and dilation d. Outside of
-the operand it reads zeros.
+Element o reads the places o s - p + k d for each tap k of its window, with stride s, padding p and dilation d.
+Outside of the operand it reads zeros.
 
 Machine-checked (proofs/rules/scan_lemma.v): convolution_reads_window.
 """

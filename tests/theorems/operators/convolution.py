@@ -60,7 +60,7 @@ def weak_mask(m: Program, x: Tensor) -> Tensor:
     return (m.first(x) @ m.second(x).mT + F.adaptive_avg_pool1d(mask, 1)).softmax(-1) @ m.third(x)
 
 
-CASES = [
+PROGRAMS = [
     _case("means of windows of features", lambda m, x: F.avg_pool1d(x, 2, 1), "causal", "batch"),
     _case("largest of three with places", largest_of_three, "causal", "batch"),
     _case("largest token of a window before", lambda m, x: pooled(F.pad(x, (0, 0, 2, 0))), "causal", "batch"),
