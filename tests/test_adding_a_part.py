@@ -51,6 +51,13 @@ PARTS = {
         7,
         ("fact.dependence.max()", "fact.dependence.flat[0]"),
     ),
+    "rule for every length": Part(
+        "add_a_lemma.md",
+        "histogram_of",
+        ("theorems/test_programs.py", "theorems/test_equivariance.py", "theorems/mutants"),
+        9,
+        ("call.dtype, whole.same)", "call.dtype)"),
+    ),
     "encoding": Part(
         "add_an_encoding.md",
         "log_distance",

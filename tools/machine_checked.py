@@ -22,8 +22,8 @@ ANALYSIS_THEOREMS = {  # lemmas of the analysis itself, without a rule file
     "part_of_a_tuple": "fact_part",
     "pure_function_of_unmoved": "fact_pure",
 }
-STEPS = ("orderproof.theorems.rules", "orderproof.theorems.equivariance.rules")
-STEP_MODULES = ("orderproof.theorems.depth", "orderproof.theorems.theorem")
+STEPS = "orderproof.theorems.operators"
+STEP_MODULES = ("orderproof.theorems.walks.depth", "orderproof.theorems.agreement")
 HEAD = """## Machine-checked
 
 Statements with a proof that Coq checks: `make theorems` compiles them and prints that none rests on an axiom
@@ -45,9 +45,9 @@ def machine_checked_section() -> str:
 
 def step_modules() -> Iterator[str]:
     """The modules with steps of theorems about every length."""
-    for package in STEPS:
-        for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
-            yield f"{package}.{info.name}"
+    for info in pkgutil.walk_packages(importlib.import_module(STEPS).__path__, f"{STEPS}."):
+        if not info.ispkg:
+            yield info.name
     yield from STEP_MODULES
 
 

@@ -41,8 +41,7 @@ from orderproof.models.hf.architectures import known_architectures
 from orderproof.models.settings import mask_dtype
 from orderproof.models.subject import tensor_sizes
 from orderproof.seeded_random import seeded_random
-from orderproof.theorems.statement import BLOCKS, MASK, POSITIONS, TOKENS, Equivariance
-from orderproof.theorems.theorem import TOKEN_INPUT
+from orderproof.theorems.statement import BLOCKS, MASK, POSITIONS, TOKEN_INPUT, TOKENS, Equivariance
 
 LIMIT = 300  # seconds for one architecture
 LONGEST = 70  # [tokens] of a run

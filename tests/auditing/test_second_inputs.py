@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit
-from orderproof.diagnosis.domain.values import FINITE_SCORES_ASSUMPTION
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
 from orderproof.records.audit import Report
 
 Mixed = Callable[[Tensor, Tensor], Tensor]  # of tokens [2, 7, 8] and a second input

@@ -89,6 +89,16 @@ def _weights_by_index(m: Program, x: Tensor, p: Tensor) -> Tensor:
     return x @ matrix + window.sum() + p[..., None]
 
 
+def _upsampled(m: Program, x: Tensor, p: Tensor) -> Tensor:
+    images = x.reshape(-1, 1, 2, WIDTH // 2)
+    return F.interpolate(images, size=(3, 4), mode="bilinear").reshape(*x.shape[:2], -1) + p[..., None]
+
+
+def _convolved(m: Program, x: Tensor, p: Tensor) -> Tensor:
+    rows, kernel = x.reshape(-1, 1, WIDTH), m.depthwise.weight[:1]
+    return F.conv_transpose1d(F.conv1d(rows, kernel), kernel).view(x.shape) + p[..., None]
+
+
 def _with_sink(m: Program, x: Tensor, p: Tensor) -> Tensor:
     scores = (m.first(x) @ m.second(x).mT).masked_fill(p[:, None, :] > p[:, :, None], -1e9)
     weights = torch.cat([scores, m.sink.expand(*x.shape[:2], 1)], -1).softmax(-1)
@@ -144,6 +154,16 @@ CASES = [
     Case("weights by index", _weights_by_index),
     Case("positions by table", lambda m, x, p: x + m.table(p)),
     Case("pooled", lambda m, x, p: (x + m.table(p)).mean(1)),
+    Case("pooled to one number", lambda m, x, p: x + F.adaptive_avg_pool1d(x.mT, 1).mT + p[..., None]),
+    Case("largest token by pooling", lambda m, x, p: x + F.adaptive_max_pool1d(x.mT, 1).mT + p[..., None]),
+    Case("place of the largest token by pooling",
+         lambda m, x, p: x + F.adaptive_max_pool1d(x.mT, 1, return_indices=True)[1].mT, equivariant=False),
+    Case("pooled features", lambda m, x, p: F.max_pool1d(F.adaptive_avg_pool1d(x, 5), 2) + p[..., None]),
+    Case("upsampled features", _upsampled),
+    Case("convolved features", _convolved),
+    Case("pooled tokens", lambda m, x, p: x + F.adaptive_avg_pool1d(x.mT, 2).mT[:, :1], equivariant=False),
+    Case("windows of tokens pooled", lambda m, x, p: F.avg_pool1d(x.mT, 3, 1, 1).mT, equivariant=False),
+    Case("upsampled tokens", lambda m, x, p: F.interpolate(x.mT, size=4).mT[:, :1] + x, equivariant=False),
     Case("a branch on the largest position", lambda m, x, p: _branch(m, x, p, first=False)),
     Case("norm over tokens", lambda m, x, p: (x - x.mean(1, keepdim=True)) / x.var(1, keepdim=True).sqrt()),
     Case("products of tokens", lambda m, x, p: (x @ x.transpose(1, 2)).softmax(-1).logsumexp(-1, keepdim=True) + x),

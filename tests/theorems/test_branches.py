@@ -13,12 +13,13 @@ from orderproof.errors import CaptureError
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.equivariance.theorem import prove_equivariance
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.branches import NOTHING_AGREES, only_answer, walk_branch
+from orderproof.theorems.certificates.agreement import recording_record
+from orderproof.theorems.certificates.equivariance import moved_recording_record
+from orderproof.theorems.equivariance import prove_equivariance
 from orderproof.theorems.open_execution import execute_open
-from orderproof.theorems.permutation_certificate import moved_recording_record
-from orderproof.theorems.statement import MASK, POSITIONS
-from orderproof.theorems.theorem import NOTHING_AGREES, TOKEN_INPUT, only_answer, prove_statement, walk_branch
-from orderproof.theorems.theorem_certificate import recording_record
+from orderproof.theorems.statement import MASK, POSITIONS, TOKEN_INPUT
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import unchecked
@@ -147,7 +148,7 @@ def test_a_law_is_proved_if_only_impossible_branches_break_it(name: str) -> None
     statement = find_law("causal").open_statement(frozenset(ROLES[1:]))
     assert statement is not None
     graphs = _record(function)
-    results = prove_statement(graphs, ROLES, statement, Solver())
+    results = prove_agreement(graphs, ROLES, statement, Solver())
     assert results["output"].proved == (name in IMPOSSIBLE)
     made = unchecked(graphs, ROLES, "causal", Solver())
     if made is not None:

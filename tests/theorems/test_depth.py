@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open
-from orderproof.theorems.theorem import TOKEN_INPUT, OutputProof, prove_statement
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.output_proof import OutputProof
+from orderproof.theorems.statement import TOKEN_INPUT
 from tests.theorems.programs import WIDTH, Program, attend, lower
 from tests.theorems.stacks import STACKS
 
@@ -80,7 +82,7 @@ def _proof(stack: nn.Module) -> OutputProof:
     )
     statement = find_law("causal").open_statement(frozenset())
     assert statement is not None
-    return prove_statement(graphs, [TOKEN_INPUT], statement, Solver())["output"]
+    return prove_agreement(graphs, [TOKEN_INPUT], statement, Solver())["output"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from orderproof.auditing.decide.verdict import prove_law
 from orderproof.laws import find_proved_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open
-from orderproof.theorems.equivariance.theorem import EntryMap, map_entries
-from orderproof.theorems.theorem import TOKEN_INPUT
+from orderproof.theorems.equivariance import EntryMap, map_entries
+from orderproof.theorems.statement import TOKEN_INPUT
 from tests.diagnosis.walking import examine
 
 WIDTH = 6

@@ -10,15 +10,18 @@ from orderproof.errors import CaptureError
 from orderproof.logic.rewriting import evaluate
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.equivariance import rule
-from orderproof.theorems.equivariance.theorem import prove_equivariance
-from orderproof.theorems.statement import MASK, POSITIONS
-from orderproof.theorems.theorem import TOKEN_INPUT
+from orderproof.theorems.equivariance import prove_equivariance
+from orderproof.theorems.operators.contraction.products import LABELS
+from orderproof.theorems.operators.movement.rearrangement import PLANS
+from orderproof.theorems.statement import MASK, POSITIONS, TOKEN_INPUT
+from orderproof.theorems.walks.operator_rules import TABLE, find_moved_rule, load_rooms
 from tests.theorems import programs
 from tests.theorems.moved_programs import CASES, Case
+from tests.theorems.operator_programs import defined_by_operators
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_programs import random_program
 from tests.theorems.refuted import REFUTED
+from tests.theorems.seen_by_mutants import SEEN_BY_MUTANTS_WHEN_MOVED
 from tests.theorems.sparse_attention import SPARSE
 
 LENGTHS = (2, 3, 6, 11, 17)
@@ -65,7 +68,9 @@ def _violates(module: nn.Module, tokens: int, second: str, seed: int) -> bool:
     return not torch.allclose(moved, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [*CASES, *SEEN_BY_MUTANTS_WHEN_MOVED, *defined_by_operators("MOVED_PROGRAMS")], ids=lambda c: c.name
+)
 def test_equivariance_is_proved_exactly_where_it_holds(case: Case) -> None:
     module = _module(case.function)
     assert _is_proved(_record(module, POSITIONS), POSITIONS) == case.equivariant
@@ -83,13 +88,22 @@ def test_attention_of_other_ranks_is_no_error_of_the_prover() -> None:
 
 
 def test_every_rule_is_used_by_a_program_that_is_proved() -> None:
-    used = set()
-    for case in CASES:
-        if case.equivariant:
-            for graph in _record(_module(case.function), POSITIONS):
-                used |= {rule.find_moved_rule(n.target) for n in graph.graph.nodes if n.op == "call_function"}
-    rules = {function.__name__ for function in rule._table.rules.values()}
-    assert rules - {function.__name__ for function in used if function is not None} == set()
+    targets = {
+        node.target
+        for case in CASES
+        if case.equivariant
+        for graph in _record(_module(case.function), POSITIONS)
+        for node in graph.graph.nodes
+        if node.op == "call_function"
+    }
+    used = {find_moved_rule(target) for target in targets}
+    load_rooms()
+    rules = {entry.moved_rule for entry in TABLE.values() if entry.moved_rule is not None}
+    assert {rule.__name__ for rule in rules - used} == set()
+    names = {str(target).split(".")[1] for target in targets if str(target).startswith("aten.")}
+    for table in (LABELS, PLANS):
+        unused = set(table.values()) - {table[name] for name in names & set(table)}
+        assert {plan.__name__ for plan in unused} <= {"outer"}
 
 
 @pytest.mark.parametrize("case", [*programs.CASES, *REFUTED, *SPARSE], ids=lambda c: c.name)

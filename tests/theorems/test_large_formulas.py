@@ -11,8 +11,10 @@ from orderproof.laws import find_law
 from orderproof.logic.ordering import MAX_FACT_NODES
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.open_fact import OpenFact
-from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement, walk_branch
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.branches import walk_branch
+from orderproof.theorems.facts.open_fact import OpenFact
+from orderproof.theorems.statement import TOKEN_INPUT
 from tests.theorems.programs import WIDTH, Program
 
 
@@ -44,7 +46,7 @@ def test_what_is_known_of_a_tensor_is_bounded_and_the_reason_names_the_bound() -
     graphs, solver = _record(pairs, 23), Solver()
     statement = find_law("causal").open_statement(frozenset())
     assert statement is not None
-    output = prove_statement(graphs, [TOKEN_INPUT], statement, solver)["output"]
+    output = prove_agreement(graphs, [TOKEN_INPUT], statement, solver)["output"]
     assert not output.proved
     assert output.reason == f"what is known of its elements is a formula of more than {MAX_FACT_NODES:,} parts"
     assert output.node is not None
@@ -57,4 +59,4 @@ def test_what_is_known_of_a_tensor_is_bounded_and_the_reason_names_the_bound() -
 def test_few_writes_of_the_same_kind_are_proved() -> None:
     statement = find_law("causal").open_statement(frozenset())
     assert statement is not None
-    assert prove_statement(_record(last, 13), [TOKEN_INPUT], statement, Solver())["output"].proved
+    assert prove_agreement(_record(last, 13), [TOKEN_INPUT], statement, Solver())["output"].proved

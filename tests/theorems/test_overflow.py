@@ -17,10 +17,11 @@ from orderproof.logic.terms import (
     floor_division,
     maximum,
 )
-from orderproof.theorems.context import Context
-from orderproof.theorems.open_fact import index
-from orderproof.theorems.overflow import SMALL_INTEGERS_ASSUMPTION, _Ranges, fits
+from orderproof.number_limits import SMALL_INTEGERS_ASSUMPTION
+from orderproof.theorems.facts.open_fact import index
 from orderproof.theorems.statement import BATCH, TOKENS
+from orderproof.theorems.walks.context import Context
+from orderproof.theorems.walks.overflow import _Ranges, fits
 from orderproof_recheck import limits
 from orderproof_recheck.assumptions import SMALL_INTEGERS_ASSUMPTION as ASSUMPTION_OF_RECHECK
 from orderproof_recheck.facts import index as index_of_recheck

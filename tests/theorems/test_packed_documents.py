@@ -13,8 +13,8 @@ from orderproof.auditing.record.open_examples import restarting_positions
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open
-from orderproof.theorems.statement import POSITIONS
-from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.statement import POSITIONS, TOKEN_INPUT
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import unchecked
@@ -159,7 +159,7 @@ def recorded(case: Packed) -> list:
 @all_cases
 def test_packing_is_proved_exactly_where_it_holds(case: Packed) -> None:
     statement = LAW.open_statement(frozenset({POSITIONS}))
-    results = prove_statement(recorded(case), ROLES, statement, Solver())
+    results = prove_agreement(recorded(case), ROLES, statement, Solver())
     assert {r.proved for r in results.values()} == {case.holds}, results
 
 

@@ -11,20 +11,34 @@ from orderproof.errors import CaptureError
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenInput, record_open
+from orderproof.theorems.agreement import prove_agreement
 from orderproof.theorems.open_execution import execute_open
-from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement
+from orderproof.theorems.statement import MASK, TOKEN_INPUT
 from tests.theorems import programs
 from tests.theorems.extreme_arguments import EXTREME
 from tests.theorems.large_numbers import LARGE_NUMBERS
 from tests.theorems.loops import IN_CHUNKS, LOOPS
 from tests.theorems.low_numbers import LOW
+from tests.theorems.operator_programs import defined_by_operators
 from tests.theorems.programs import WIDTH, Case, Program
 from tests.theorems.refuted import REFUTED
+from tests.theorems.seen_by_mutants import SEEN_BY_MUTANTS
 from tests.theorems.shared_heads import SHARED_HEADS
 from tests.theorems.sparse_attention import SPARSE
 
-CASES = [*programs.CASES, *REFUTED, *SPARSE, *LARGE_NUMBERS, *LOW, *SHARED_HEADS, *LOOPS, *IN_CHUNKS, *EXTREME]
+CASES = [
+    *programs.CASES,
+    *REFUTED,
+    *SPARSE,
+    *LARGE_NUMBERS,
+    *LOW,
+    *SHARED_HEADS,
+    *LOOPS,
+    *IN_CHUNKS,
+    *EXTREME,
+    *defined_by_operators("PROGRAMS"),
+    *SEEN_BY_MUTANTS,
+]
 LAWS = ("causal", "padding", "batch")
 LENGTHS = (2, 3, 5, 7, 8, 9, 11, 16, 17, 31, 40)
 
@@ -50,7 +64,7 @@ def test_laws_are_proved_exactly_where_they_hold(case: Case) -> None:
         statement = find_law(name).open_statement(frozenset(roles[1:]))
         if statement is None:
             continue
-        results = prove_statement(graphs, roles, statement, solver)
+        results = prove_agreement(graphs, roles, statement, solver)
         assert {r.proved for r in results.values()} == {name in case.laws}, (name, results)
 
 
@@ -126,7 +140,7 @@ def test_tokens_and_rows_may_be_any_dimension(sizes: tuple, function: Callable, 
         _module(Case("", function, frozenset())), [OpenInput("x", sizes, torch.float32)], {"batch": 3, "tokens": 13}
     )
     statement = find_law("causal").open_statement(frozenset())
-    assert prove_statement(graphs, (TOKEN_INPUT,), statement, Solver())["output"].proved == holds
+    assert prove_agreement(graphs, (TOKEN_INPUT,), statement, Solver())["output"].proved == holds
 
 
 def test_logarithms_of_hidden_weights_are_not_the_same_in_both_runs() -> None:
@@ -140,4 +154,4 @@ def test_logarithms_of_hidden_weights_are_not_the_same_in_both_runs() -> None:
     )  # fmt: skip
     statement = find_law("causal").open_statement(frozenset())
     assert statement is not None
-    assert prove_statement(graphs, (TOKEN_INPUT,), statement, Solver())["output"].proved is False
+    assert prove_agreement(graphs, (TOKEN_INPUT,), statement, Solver())["output"].proved is False

@@ -13,8 +13,8 @@ from orderproof.laws import find_law
 from orderproof.logic.rewriting import evaluate
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.statement import MASK, TOKEN_INPUT
 from tests.theorems.programs import WIDTH, Program
 from tests.theorems.random_programs import random_program
 
@@ -28,7 +28,7 @@ def _proved(graphs: list[OpenGraph]) -> list[str]:
     for law in ("causal", "padding", "batch"):
         statement = find_law(law).open_statement(frozenset({MASK}))
         assert statement is not None
-        results = prove_statement(graphs, (TOKEN_INPUT, MASK), statement, solver)
+        results = prove_agreement(graphs, (TOKEN_INPUT, MASK), statement, solver)
         if results and all(r.proved for r in results.values()):
             found.append(law)
     return found

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import prove
-from orderproof.theorems.constants import same_values
+from orderproof.theorems.facts.stored_constants import same_values
 
 COUNT_THAT_WRAPS_AROUND = torch.arange(1024) * 2**55  # 0 again at index 512
 ZEROS = torch.zeros(1024)

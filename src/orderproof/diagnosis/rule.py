@@ -19,7 +19,8 @@ from torch.utils._pytree import tree_leaves
 
 from orderproof.diagnosis import lemma_summary
 from orderproof.diagnosis.domain.fact import Fact, Shape
-from orderproof.diagnosis.domain.values import ORDINARY_LIMIT, may_be_masking_or_infinite
+from orderproof.diagnosis.domain.values import may_be_masking_or_infinite
+from orderproof.number_limits import ORDINARY_LIMIT
 from orderproof.recording import kept_operators
 
 if TYPE_CHECKING:

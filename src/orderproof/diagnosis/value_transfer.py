@@ -15,18 +15,10 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from orderproof.diagnosis.domain.values import (
-    FINITE_SCORES_ASSUMPTION,
-    ORDINARY_LIMIT,
-    BoolArray,
-    Ends,
-    ValueRanges,
-    masking_elements,
-    ordinary_limit,
-    rounded,
-)
+from orderproof.diagnosis.domain.values import BoolArray, Ends, ValueRanges, masking_elements, ordinary_limit, rounded
 from orderproof.diagnosis.operands import Operand
 from orderproof.diagnosis.rule import OperatorCall
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION, ORDINARY_LIMIT
 
 MULTIPLY = {"mul", "multiply"}
 DIVIDE = {"div", "true_divide"}

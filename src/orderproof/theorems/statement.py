@@ -19,6 +19,9 @@ from orderproof.logic.terms import (
 )
 
 TOKENS, BATCH = variable("tokens"), variable("batch")  # the open sizes
+TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
+ROW_INPUT = "rows"  # the same of inputs that have rows, and no open number of tokens
+FIXED = "fixed"  # the role of inputs that do not move with the tokens
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"  # roles of inputs that both runs share
 MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION = "mask", "document", "position"
 STATEMENT_FUNCTIONS = (MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION)  # of what inputs hold

@@ -7,16 +7,8 @@ from dataclasses import dataclass
 
 from orderproof.logic.rewriting import with_function_true, with_function_zero
 from orderproof.logic.terms import Formula, equal
-from orderproof.theorems.open_fact import Axes, index
-from orderproof.theorems.statement import (
-    BATCH,
-    DOCUMENT_FUNCTION,
-    MASK_FUNCTION,
-    TOKENS,
-    Statement,
-    document,
-    is_real,
-)
+from orderproof.theorems.facts.open_fact import Axes, index
+from orderproof.theorems.statement import BATCH, DOCUMENT_FUNCTION, MASK_FUNCTION, TOKENS, Statement, document, is_real
 
 
 @dataclass(frozen=True)

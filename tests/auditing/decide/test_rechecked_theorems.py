@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from orderproof import prove
 from orderproof.records.audit import Finding
-from orderproof.theorems import rule
-from orderproof.theorems.equivariance import rule as moved
-from orderproof.theorems.equivariance.moved_fact import MovedFact
+from orderproof.theorems.facts.moved_fact import MovedFact
+from orderproof.theorems.walks.operator_rules import TABLE, load_rooms
 
 TOKENS = (torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0)),)
 
@@ -50,10 +49,9 @@ class Pools(BetweenTwentyAndForty):
 @pytest.fixture
 def wrong_flip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules in which `flip` keeps the order of its operand."""
-    rule.find_open_rule(torch.ops.aten.flip.default)
-    moved.find_moved_rule(torch.ops.aten.flip.default)
-    monkeypatch.setitem(rule._table.rules, "flip", lambda call: call.operand)
-    monkeypatch.setitem(moved._table.rules, "flip", _still)
+    load_rooms()
+    monkeypatch.setattr(TABLE["flip"], "open_rule", lambda call: call.operand)
+    monkeypatch.setattr(TABLE["flip"], "moved_rule", _still)
 
 
 def _still(call: Any) -> MovedFact:

@@ -16,10 +16,10 @@ from torch.nn.functional import group_norm, layer_norm, pad, scaled_dot_product_
 from orderproof import prove
 from orderproof.auditing.decide import verdict
 from orderproof.logic.terms import Term, as_term
-from orderproof.theorems.open_fact import OpenFact
-from orderproof.theorems.reindexing import reindexed
-from orderproof.theorems.rule import Application
-from orderproof.theorems.rules import parts
+from orderproof.theorems.facts.open_fact import OpenFact
+from orderproof.theorems.facts.reindexing import reindexed
+from orderproof.theorems.operators.movement import parts
+from orderproof.theorems.walks.open_operation import OpenOperation
 from tests.function_module import Function
 
 
@@ -136,7 +136,7 @@ def test_no_rule_covers_what_breaks_a_law(name: str, monkeypatch: pytest.MonkeyP
     assert finding.theorem is None or not finding.theorem.proved or finding.theorem.greatest_length == 8
 
 
-def wrong_rule(_call: Application, fact: OpenFact, dim: int, place: Term) -> OpenFact:
+def wrong_rule(_call: OpenOperation, fact: OpenFact, dim: int, place: Term) -> OpenFact:
     """The rule of an index without the case that it counts from the end."""
     found = reindexed(fact, dim, as_term(1), place)
     return replace(found, dims=(*found.dims[:dim], *found.dims[dim + 1 :]))

@@ -9,7 +9,8 @@ import numpy as np
 
 from orderproof.diagnosis.domain.fact import compress
 from orderproof.diagnosis.domain.move import FREE, is_permuted
-from orderproof.diagnosis.domain.values import MASKING_THRESHOLD, ValueRanges
+from orderproof.diagnosis.domain.values import ValueRanges
+from orderproof.number_limits import MASKING_THRESHOLD
 from tests.diagnosis.sampling.claims import Claim
 from tests.diagnosis.sampling.operands import ORDINARY, Array, Given, filled
 from tests.diagnosis.sampling.trials import Trial, apply

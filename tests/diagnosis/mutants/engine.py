@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -91,8 +91,9 @@ def mutants_of(module: str, *mutants: Mutant) -> list[Mutant]:
 
 @cache
 def module_of(key: str) -> ModuleType:
-    """The module behind a key."""
-    return importlib.import_module(MODULES.get(key, f"orderproof.{key if '.' in key else f'diagnosis.rules.{key}'}"))
+    """The module behind a key; one with a dot is its path below `orderproof`."""
+    own = f"orderproof.{key}" if "." in key else f"orderproof.diagnosis.rules.{key}"
+    return importlib.import_module(MODULES.get(key, own))
 
 
 @cache
@@ -249,6 +250,7 @@ def _function_at(module: ModuleType, name: str) -> FunctionType:
     for part in name.split("."):
         found = vars(found)[part]
     found = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+    found = found.func if isinstance(found, cached_property) else inspect.unwrap(found)  # its results are kept
     assert isinstance(found, FunctionType), f"{name} is wrapped by its decorator"
     return found
 

@@ -13,10 +13,11 @@ from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.statement import MASK
-from orderproof.theorems.theorem import TOKEN_INPUT, prove_statement, walk_branch
-from orderproof.theorems.theorem_certificate import recording_record
-from orderproof.theorems.theorem_notation import formula_data
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.branches import walk_branch
+from orderproof.theorems.certificates.agreement import recording_record
+from orderproof.theorems.certificates.notation import formula_data
+from orderproof.theorems.statement import MASK, TOKEN_INPUT
 from orderproof_recheck.assumptions import REAL_NUMBERS
 from orderproof_recheck.certificate_file import KIND, VERSION
 from orderproof_recheck.theorem import check_theorem
@@ -64,7 +65,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
     statement = find_law(law).open_statement(frozenset(roles[1:]))
     if statement is None:
         return None
-    results = prove_statement(graphs, roles, statement, solver)
+    results = prove_agreement(graphs, roles, statement, solver)
     (output,) = results
     if not results[output].proved:
         return None

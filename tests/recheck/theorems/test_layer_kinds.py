@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orderproof.logic.solver import Solver
-from orderproof.theorems import layers
+from orderproof.theorems.walks import layers
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import recorded_module, unchecked

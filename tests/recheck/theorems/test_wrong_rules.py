@@ -10,8 +10,8 @@ import pytest
 
 from orderproof.logic.solver import Solver
 from orderproof.logic.terms import FALSE
-from orderproof.theorems import open_fact
-from orderproof.theorems.rules import pointwise
+from orderproof.theorems.facts import open_fact
+from orderproof.theorems.operators.pointwise import value_ranges
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem
 from tests.recheck.theorems.examples import recorded, unchecked
@@ -22,7 +22,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def every_scaling_counts_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pointwise, "_remaining_share", lambda *_: 1.0)
+    patch.setattr(value_ranges, "_remaining_share", lambda *_: 1.0)
 
 
 def nothing_is_tiny(patch: pytest.MonkeyPatch) -> None:
@@ -31,16 +31,16 @@ def nothing_is_tiny(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_beta_is_moderate(patch: pytest.MonkeyPatch) -> None:
-    own = pointwise._is_moderate
+    own = value_ranges._is_moderate
 
     def is_moderate(factor: Any) -> bool:
         return factor == -1 or own(factor)
 
-    patch.setattr(pointwise, "_is_moderate", is_moderate)
+    patch.setattr(value_ranges, "_is_moderate", is_moderate)
 
 
 def nothing_is_large(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pointwise, "beyond_ordinary", lambda *_: FALSE)
+    patch.setattr(value_ranges, "beyond_ordinary", lambda *_: FALSE)
 
 
 WRONG: list[tuple[str, Patch]] = [

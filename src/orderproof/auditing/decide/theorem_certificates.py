@@ -14,11 +14,11 @@ from orderproof.errors import INTERNAL_ERROR, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.records.audit import Finding, Theorem
-from orderproof.theorems.permutation_certificate import moved_recording_record
+from orderproof.theorems.branches import NOTHING_AGREES, walk_branch
+from orderproof.theorems.certificates.agreement import recording_record
+from orderproof.theorems.certificates.equivariance import moved_recording_record
+from orderproof.theorems.certificates.notation import formula_data
 from orderproof.theorems.statement import Equivariance, Statement
-from orderproof.theorems.theorem import NOTHING_AGREES, walk_branch
-from orderproof.theorems.theorem_certificate import recording_record
-from orderproof.theorems.theorem_notation import formula_data
 from orderproof_recheck.certificate_file import KIND, VERSION
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem, range_order

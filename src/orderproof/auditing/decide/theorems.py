@@ -21,8 +21,7 @@ from orderproof.laws import ProvedLaw
 from orderproof.logic.solver import Solver
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, SEPARATE_INPUTS_ASSUMPTION, Finding, Theorem
-from orderproof.theorems.equivariance.theorem import FIXED
-from orderproof.theorems.statement import MASK, Equivariance, Statement
+from orderproof.theorems.statement import FIXED, MASK, Equivariance, Statement
 
 EVERY_DEPTH_ASSUMPTION = (
     "for other numbers of layers: each has the code of a recorded one, and the code around them does not depend on "

@@ -28,9 +28,11 @@ from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.recording.open_recording import OpenInput, UnreadableCondition, record_open
 from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.recording.refusal import reason_of
-from orderproof.theorems.equivariance.theorem import EntryMap, map_entries, prove_equivariance
+from orderproof.theorems.agreement import prove_agreement
+from orderproof.theorems.branches import is_possible, only_answer
+from orderproof.theorems.equivariance import EntryMap, map_entries, prove_equivariance
+from orderproof.theorems.output_proof import OutputProof
 from orderproof.theorems.statement import BATCH, TOKENS, Equivariance, Statement
-from orderproof.theorems.theorem import OutputProof, is_possible, only_answer, prove_statement
 
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths
@@ -97,7 +99,7 @@ class OpenCalls:
             if isinstance(statement, Equivariance):
                 found = [(piece, prove_equivariance(piece.graphs, roles, self.solver)) for piece in pieces]
             else:
-                found = [(piece, prove_statement(piece.graphs, roles, statement, self.solver)) for piece in pieces]
+                found = [(piece, prove_agreement(piece.graphs, roles, statement, self.solver)) for piece in pieces]
             self._proofs[key] = found
         return self._proofs[key]
 

@@ -13,9 +13,7 @@ from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_d
 from orderproof.models.subject import ExportContext
 from orderproof.recording.open_recording import OpenInput
 from orderproof.recording.restored_state import restored_state
-from orderproof.theorems.equivariance.theorem import FIXED
-from orderproof.theorems.statement import BLOCKS
-from orderproof.theorems.theorem import ROW_INPUT, TOKEN_INPUT
+from orderproof.theorems.statement import BLOCKS, FIXED, ROW_INPUT, TOKEN_INPUT
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 NO_TOKENS = "no input has a token axis"

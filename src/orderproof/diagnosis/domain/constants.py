@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from orderproof.diagnosis.domain.fact import compress
-from orderproof.diagnosis.domain.values import ORDINARY_LIMIT
+from orderproof.number_limits import ORDINARY_LIMIT
 from orderproof.recording.nondeterminism import is_nondeterministic
 
 # Operators that read the storage of their argument: their result depends on its memory layout.

@@ -10,7 +10,7 @@ computed from them, as closed intervals [low, high] of extended reals. NaN is or
     high is NaN     may be NaN or +inf
 
 An *ordinary* number is a finite number as models compute them. That sums, products and quotients of ordinary numbers
-are ordinary, and small compared with a mask, is an assumption about scores (`FINITE_SCORES_ASSUMPTION`). No number
+are ordinary, and small compared with a mask, is an assumption about scores (`number_limits.py`). No number
 bounds them, so the end that stands for them is a symbol: [-1, 1] is the interval of ordinary numbers, and the ends of
 an interval that is not exact hold up to an ordinary number. With the unit as the symbol, the ends of a product show
 whether a factor is as large as a mask: c [-1, 1] is ordinary if and only if |c| < L = ORDINARY_LIMIT.
@@ -36,18 +36,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from orderproof.number_limits import ORDINARY_LIMIT, masking_threshold
+
 BoolArray = NDArray[np.bool_]
 Ends = NDArray[Any]
 
-MASKING_THRESHOLD: Final = 1e8  # float32: an entry this negative masks, under the assumption on the scores
-ORDINARY_LIMIT: Final = 6e4  # float16 has nothing larger than 65504
 VISIBLE_MARGIN: Final = 0.1  # share of the threshold: an entry above it is visible next to every masked one
 LEAST: Final = float(np.finfo(np.float64).min)
 EXACT_INTEGERS: Final = 2**53  # float64 holds every integer up to it
-FINITE_SCORES_ASSUMPTION = (
-    "scores of visible and of hidden tokens are finite and small compared with the masking value "
-    "(finite mask, not -inf)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +127,6 @@ def same_numbers(a: NDArray[Any], b: NDArray[Any]) -> Any:
 def ordinary_limit(dtype: torch.dtype) -> float:
     """The size from which a number of this dtype does not count as ordinary next to a mask."""
     return VISIBLE_MARGIN * ORDINARY_LIMIT if dtype is torch.float16 else ORDINARY_LIMIT
-
-
-def masking_threshold(dtype: torch.dtype) -> float:
-    """The size from which a negative number of this dtype masks."""
-    return ORDINARY_LIMIT if dtype is torch.float16 else MASKING_THRESHOLD
 
 
 def rounded(low: Ends, high: Ends, dtype: torch.dtype) -> ValueRanges:

@@ -17,14 +17,10 @@ import math
 import numpy as np
 
 from orderproof.diagnosis.domain.fact import NEVER, Fact, fact_with_ranges, holds_at_image_too
-from orderproof.diagnosis.domain.values import (
-    FINITE_SCORES_ASSUMPTION,
-    ValueRanges,
-    rounded,
-    row_visibility,
-)
+from orderproof.diagnosis.domain.values import ValueRanges, rounded, row_visibility
 from orderproof.diagnosis.rule import Facts, OperatorCall, dtype_of, rule
 from orderproof.diagnosis.rules.reduction import extremum_fact, reduced_dims, reduction_fact
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
 
 
 @rule("extreme_of_visible", "amax", "logsumexp", "max.dim")

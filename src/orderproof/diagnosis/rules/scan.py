@@ -21,9 +21,10 @@ import numpy as np
 
 from orderproof.diagnosis.domain.fact import ALWAYS, Fact, IndexCoverage, compress, constant_dependence
 from orderproof.diagnosis.domain.move import STILL, is_permuted
-from orderproof.diagnosis.domain.values import FINITE_SCORES_ASSUMPTION, masking_elements, row_visibility
+from orderproof.diagnosis.domain.values import masking_elements, row_visibility
 from orderproof.diagnosis.rule import Facts, OperatorCall, RuleNotApplicable, dtype_of, rule, shape_of
 from orderproof.diagnosis.rules.reduction import only_values_used
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
 
 LEMMA = "scan_dependence"
 

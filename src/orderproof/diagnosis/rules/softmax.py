@@ -23,13 +23,9 @@ import numpy as np
 import torch
 
 from orderproof.diagnosis.domain.fact import NEVER, Fact, fact_with_ranges, holds_at_image_too, with_ranges_widened
-from orderproof.diagnosis.domain.values import (
-    FINITE_SCORES_ASSUMPTION,
-    may_be_masking_or_infinite,
-    rounded,
-    row_visibility,
-)
+from orderproof.diagnosis.domain.values import may_be_masking_or_infinite, rounded, row_visibility
 from orderproof.diagnosis.rule import OperatorCall, dtype_of, rule
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
 
 
 @rule("softmax_equivariant", "softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax")

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from orderproof.errors import SubjectError
 from orderproof.models.onnx_file.operation import Operation, functions
 from orderproof.models.onnx_file.values import Value, as_tensor, numbers
+from orderproof.number_limits import ORDINARY_LIMIT
 
 STANDARD_DOMAINS = ("", "ai.onnx", "com.microsoft")
 MAX_NUMBERS = 64  # a list of integers up to this length is a shape, or a list of axes
-ORDINARY_LIMIT = 6e4  # a number from here on may be a mask
 
 
 class OnnxNode(nn.Module):

@@ -14,11 +14,10 @@ from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from orderproof.theorems.equivariance.theorem import map_entries, prove_equivariance
-from orderproof.theorems.permutation_certificate import moved_recording_record
-from orderproof.theorems.statement import POSITIONS
-from orderproof.theorems.theorem import TOKEN_INPUT
-from orderproof.theorems.theorem_notation import formula_data
+from orderproof.theorems.certificates.equivariance import moved_recording_record
+from orderproof.theorems.certificates.notation import formula_data
+from orderproof.theorems.equivariance import map_entries, prove_equivariance
+from orderproof.theorems.statement import POSITIONS, TOKEN_INPUT
 from orderproof_recheck.assumptions import REAL_NUMBERS
 from orderproof_recheck.certificate_file import KIND, VERSION
 from orderproof_recheck.theorem import check_theorem

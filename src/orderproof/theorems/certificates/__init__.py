@@ -1,0 +1,1 @@
+"""Certificates of theorems, as data for the recheck."""

@@ -1,1 +1,0 @@
-"""Equivariance to permutations of the tokens, for every number of tokens and every permutation."""

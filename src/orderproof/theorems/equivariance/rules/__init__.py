@@ -1,1 +1,0 @@
-"""Rules of the walk of tensors that move with the tokens."""

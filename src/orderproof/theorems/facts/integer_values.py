@@ -1,0 +1,122 @@
+"""The value of an operator on integers and booleans whose values are known as terms and formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    as_term,
+    at_most,
+    conditional,
+    conjunction,
+    disjunction,
+    equal,
+    floor_division,
+    less,
+    maximum,
+    minimum,
+    negation,
+    remainder,
+)
+from orderproof.theorems.facts.numbers import INTEGERS
+
+Known = Term | Formula
+
+
+def as_integer(value: Known) -> Term:
+    """A boolean as 0 or 1."""
+    return value if isinstance(value, Term) else conditional(value, as_term(1), as_term(0))
+
+
+def as_boolean(value: Known) -> Formula:
+    """An integer as true if it is not zero."""
+    return value if isinstance(value, Formula) else negation(equal(value, 0))
+
+
+def known_literal(value: Any) -> Known | None:
+    """A Python number as a value; None if it is neither an integer nor a boolean."""
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    return value if isinstance(value, Term) else as_term(value) if isinstance(value, int) else None
+
+
+def integer_value(name: str, operands: Sequence[Known], dtype: torch.dtype, options: dict[str, Any]) -> Known | None:
+    """The value of an operator, or None if it is not a term or a formula.
+
+    Args:
+        name: The operator without namespace and overload.
+        operands: Its operands, numbers included.
+        dtype: The dtype of its result.
+        options: Its keyword arguments.
+
+    """
+    if options.get("alpha", 1) != 1:
+        return None
+    if name in _COMPARISONS and len(operands) == 2:
+        return _COMPARISONS[name](as_integer(operands[0]), as_integer(operands[1]))
+    if dtype is torch.bool:
+        return _boolean(name, operands)
+    return _integer(name, operands, options) if dtype in INTEGERS else None
+
+
+def converted_value(value: Known, dtype: torch.dtype) -> Known | None:
+    """A value after a change of its dtype to integers or booleans."""
+    if dtype is torch.bool:
+        return as_boolean(value)
+    return as_integer(value) if dtype in INTEGERS else None
+
+
+_COMPARISONS: dict[str, Callable[[Term, Term], Formula]] = {
+    "eq": equal, "ne": lambda a, b: negation(equal(a, b)), "lt": less, "le": at_most,
+    "gt": lambda a, b: less(b, a), "ge": lambda a, b: at_most(b, a),
+}  # fmt: skip
+
+
+def _boolean(name: str, operands: Sequence[Known]) -> Formula | None:
+    if name == "where" and len(operands) == 3:
+        condition, first, second = map(as_boolean, operands)
+        return disjunction(conjunction(condition, first), conjunction(negation(condition), second))
+    first, *rest = map(as_boolean, operands)
+    if name in ("logical_not", "bitwise_not") and not rest:
+        return negation(first)
+    if len(rest) != 1:
+        return None
+    if name in ("__and__", "bitwise_and", "logical_and", "mul"):
+        return conjunction(first, rest[0])
+    if name in ("__or__", "bitwise_or", "logical_or"):
+        return disjunction(first, rest[0])
+    if name in ("__xor__", "bitwise_xor", "logical_xor"):
+        return disjunction(conjunction(first, negation(rest[0])), conjunction(negation(first), rest[0]))
+    return None
+
+
+def _integer(name: str, operands: Sequence[Known], options: dict[str, Any]) -> Term | None:
+    if name == "where" and len(operands) == 3:
+        return conditional(as_boolean(operands[0]), as_integer(operands[1]), as_integer(operands[2]))
+    terms = [as_integer(x) for x in operands]
+    if len(terms) == 1:
+        (only,) = terms
+        return {"neg": -only, "abs": maximum(only, -only)}.get(name)
+    if len(terms) != 2:
+        return None
+    first, second = terms
+    if name in ("add", "sub", "rsub"):
+        return {"add": first + second, "sub": first - second, "rsub": second - first}[name]
+    if name == "mul":
+        return first.times(second) if first.is_constant or second.is_constant else None
+    if name in ("maximum", "max"):
+        return maximum(first, second)
+    if name in ("minimum", "min"):
+        return minimum(first, second)
+    if not second.is_constant or second.constant <= 0:
+        return None
+    if name == "floor_divide" or (name == "div" and options.get("rounding_mode") == "floor"):
+        return floor_division(first, second.constant)
+    return remainder(first, second.constant) if name == "remainder" else None

@@ -1,0 +1,1 @@
+"""Tensors made of other tensors: joined, padded, with parts replaced."""

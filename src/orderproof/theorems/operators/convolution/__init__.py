@@ -1,0 +1,1 @@
+"""Windows of the last dimensions: convolutions, pooling, other resolutions."""

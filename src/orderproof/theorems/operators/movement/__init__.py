@@ -1,0 +1,1 @@
+"""Elements at other places: dimensions reordered, reshaped, repeated, taken in parts, shifted."""

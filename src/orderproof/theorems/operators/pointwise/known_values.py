@@ -1,0 +1,114 @@
+"""The value of the result of a pointwise operator, where those of all operands are known.
+
+Machine-checked (proofs/symbolic/steps.v): pointwise_step.
+Not machine-checked: values by cases, which torch computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import torch
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+
+from orderproof.logic.terms import FALSE, Formula, Term, as_term, conjunction
+from orderproof.recording.open_sizes import OpaqueNumber
+from orderproof.theorems.facts.integer_values import as_integer, converted_value, integer_value, known_literal
+from orderproof.theorems.facts.numbers import INTEGERS
+from orderproof.theorems.facts.open_fact import MAX_CASES, Cases, Number, Value, as_cases, merged_cases, size_of
+from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Operands
+from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.overflow import fits
+
+_WITHOUT_VALUE = {"erfinv"}  # no mask is computed so, and the recheck computes no such number
+
+
+def known_value(call: OpenOperation, operands: Operands) -> Value | None:
+    """The value of the result, if the values of all operands are known."""
+    if any(fact.value is None for fact in operands.facts):
+        return None
+    if call.name in KEEPS:
+        return operands.facts[0].value
+    if call.name == "eq" and (whole := _is_whole_count(call, operands)) is not None:
+        return whole
+    known = [operands.fact(x).value if isinstance(x, Node) else known_literal(x) for x in operands.arguments]
+    found: Value | None
+    exact = [x for x in known if x is not None and not isinstance(x, Cases)]
+    if len(exact) == len(known):
+        if not _fit_the_operator(call, operands, exact):
+            return None
+        if call.name in CONVERTS:
+            found = converted_value(exact[0], call.dtype)
+        elif call.name == "masked_fill":
+            found = integer_value("where", [exact[1], exact[2], exact[0]], call.dtype, {})
+        else:
+            found = integer_value(call.name, exact, call.dtype, call.node.kwargs)
+        if found is not None:
+            return found
+    return _by_cases(call, operands)
+
+
+def _fit_the_operator(call: OpenOperation, operands: Operands, values: Sequence[Term | Formula]) -> bool:
+    """True if no operand wraps around: torch converts numbers and tensors without dimensions to the common dtype."""
+    if len(operands.arguments) != 2:
+        return True
+    first, second = (x.meta["val"] if isinstance(x, Node) else isinstance(x, bool) or 1 for x in operands.arguments)
+    common = torch.result_type(first, second)
+    sizes = operands.facts[0].sizes
+    return common not in INTEGERS or all(fits(call.context, as_integer(x), sizes, common) for x in values)
+
+
+def _is_whole_count(call: OpenOperation, operands: Operands) -> Formula | None:
+    """The formula of `mask.sum() == mask.numel()`: every element is true."""
+    first, second = operands.arguments
+    count = call.context.counts.get(first.name) if isinstance(first, Node) else None
+    if count is None or isinstance(second, Node) or operands.facts[0].sizes:
+        return None
+    return count.all_true if known_literal(second) is size_of(count.sizes) else None
+
+
+def _by_cases(call: OpenOperation, operands: Operands) -> Value | None:
+    """The value of the result by cases: torch computes it in each."""
+    if call.name in _WITHOUT_VALUE:
+        return None
+    cases = [as_cases(fact.value) for fact in operands.facts]
+    leaves = pytree.tree_leaves((call.node.args, call.node.kwargs))
+    if any(x is None for x in cases) or any(isinstance(x, Term | OpaqueNumber) for x in leaves):
+        return None
+    total = 1
+    for one in cases:
+        total *= len(one.pairs) if one is not None else 1
+    if total > MAX_CASES**2:
+        return None
+    pairs: list[tuple[Formula, Number]] = []
+    for chosen in product(*(one.pairs for one in cases if one is not None)):
+        condition = conjunction(*(c for c, _ in chosen))
+        if condition is not FALSE:
+            pairs.append((condition, _computed(call, operands, [n for _, n in chosen])))
+    merged = merged_cases(pairs)
+    if merged is None or call.dtype.is_complex:
+        return None
+    if call.dtype is torch.bool:
+        return merged.where(bool)
+    if call.name in CONVERTS and call.dtype in INTEGERS and len(merged.pairs) == 1:
+        return as_term(int(merged.pairs[0][1]))  # a mask of ones that was made in float32
+    return merged if call.dtype.is_floating_point else None
+
+
+def _computed(call: OpenOperation, operands: Operands, numbers: Sequence[Number]) -> Number:
+    """The result of the operator on tensors of one element each.
+
+    An operand without dimensions keeps none: the others decide the dtype in which torch computes.
+    """
+    scalars = {
+        node: torch.full([1] * node.meta["val"].dim(), number, dtype=fact.dtype)
+        for node, fact, number in zip(operands.nodes, operands.facts, numbers, strict=True)
+    }
+    arguments, options = pytree.tree_map_only(Node, scalars.__getitem__, (call.node.args, dict(call.node.kwargs)))
+    options.pop("device", None)
+    arguments = [torch.device("cpu") if isinstance(x, torch.device) else x for x in arguments]
+    result: torch.Tensor = call.node.target(*arguments, **options)  # type: ignore[operator]
+    found: Number = result.item()
+    return found

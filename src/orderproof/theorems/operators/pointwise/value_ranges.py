@@ -1,0 +1,203 @@
+"""Where the result of a pointwise operator is hidden, zero or unbounded, from where its operands are.
+
+Machine-checked (proofs/symbolic/steps.v): product_step.
+Not machine-checked: ranges of values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch.fx import Node
+
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term, conjunction, disjunction
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION, ORDINARY_LIMIT
+from orderproof.theorems.facts.numbers import beyond_ordinary
+from orderproof.theorems.facts.open_fact import OpenFact, Ranges
+from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Operands
+from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operation import operator_of
+
+MAX_SCALE = 64.0  # of scores after the mask was added: the square root of a head's width
+
+
+_KEEPS_ZERO = {
+    "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf",
+    "hardswish", "mish", "elu", "real", "conj",
+}  # fmt: skip
+
+
+_EXPONENTIAL = {"exp", "exp2"}  # of a masking value: it underflows to zero
+
+
+_ORDINARY_BELOW = {"sigmoid", "softplus", "relu", "tanh"}  # ordinary at any number that is not NaN, nor high
+
+
+_DIVISIONS = {"divide", "true_divide", "floor_divide"}
+
+
+_FINITE_AT_ZERO = {
+    "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
+}  # fmt: skip
+
+
+def ranges_of(call: OpenOperation, known: Sequence[Ranges], operands: Operands) -> Ranges:
+    """The ranges of the result."""
+    name = call.name
+    if name in CONVERTS and not call.dtype.is_floating_point and not call.dtype.is_complex:
+        return Ranges(zero=known[0].zero, unbounded=_anything(known))  # a large number wraps around
+    if name in KEEPS or name in CONVERTS:
+        return known[0]
+    own = [operands.fact(x).ranges() if isinstance(x, Node | int | float) else Ranges() for x in operands.arguments]
+    combine = _COMBINED.get(name)
+    if combine is not None and len(own) >= 2:
+        return _combined(call, combine, own, operands)
+    if name in _EXPONENTIAL:
+        if own[0].hidden is not FALSE:
+            call.context.assume(FINITE_SCORES_ASSUMPTION)
+        return Ranges(zero=own[0].hidden, unbounded=own[0].unbounded & ~own[0].low)
+    if name in _ORDINARY_BELOW:
+        unbounded = (own[0].unbounded & ~own[0].low) | _anything(own[1:])
+        unbounded = unbounded | beyond_ordinary(*call.node.kwargs.values())
+        if name == "softplus" and not _is_moderate(call.argument(1, "beta", 1)):
+            unbounded = TRUE  # it rises with its argument only if beta is positive, and is divided by beta
+        return Ranges(zero=own[0].zero if name in _KEEPS_ZERO else FALSE, unbounded=unbounded)
+    unbounded = _anything(own) | beyond_ordinary(*call.node.kwargs.values())
+    power = call.node.args[1] if name == "pow" else None
+    if name in _KEEPS_ZERO or (isinstance(power, int | float) and power > 0):
+        return Ranges(zero=own[0].zero, unbounded=unbounded)
+    if name == "clamp" and not isinstance(operands.arguments[-1], Node):
+        return _clamped(own[0], call.argument(1, "min"), call.argument(2, "max"), operands)
+    if name not in _FINITE_AT_ZERO:
+        divisors = own[1:2] if name in _DIVISIONS else own[:1] if name == "pow" else []
+        unbounded = disjunction(unbounded, *(r.zero | r.tiny for r in (*known, *divisors)))
+    return Ranges(unbounded=unbounded)
+
+
+def _combined(
+    call: OpenOperation, combine: Callable[[Ranges, Ranges], Ranges], own: Sequence[Ranges], operands: Operands
+) -> Ranges:
+    """The ranges of the result of an operator of two operands."""
+    name = call.name
+    scale = call.node.kwargs.get("alpha", 1)
+    if name in ("add", "sub", "rsub") and (scale != 1 or len(own) > 2):
+        return Ranges(unbounded=_anything(own) | beyond_ordinary(scale))
+    masked = own[0].hidden is not FALSE or own[0].low is not FALSE
+    if name in ("mul", "div") and masked and _is_moderate(operands.arguments[1]):
+        if _remaining_share(call) * MAX_SCALE < 1:
+            return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
+        call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
+        return own[0]
+    if name == "div" and _is_at_least_one(operands.arguments[1]):
+        return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
+    if name in _RELIES_ON_ASSUMPTION and any(r.hidden is not FALSE for r in own):
+        call.context.assume(FINITE_SCORES_ASSUMPTION)
+    return combine(own[0], own[1])
+
+
+def _is_moderate(factor: Any) -> bool:
+    """True for a positive number that leaves a masking value a masking value."""
+    return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
+
+
+def _remaining_share(call: OpenOperation) -> float:
+    """The share of a masking value that is left after all scalings of a tensor, each of which is moderate."""
+    shares: dict[Node, float] = {}
+
+    def share(node: Node) -> float:
+        if node not in shares:
+            shares[node] = min((share(x) for x in node.all_input_nodes if is_scaled_further(x)), default=1.0)
+            shares[node] *= min(1.0, _factor(node))
+        return shares[node]
+
+    def is_scaled_further(node: Node) -> bool:
+        fact = call.facts.get(node)
+        return isinstance(fact, OpenFact) and fact.value is None and not (fact.hidden is FALSE and fact.low is FALSE)
+
+    return share(call.node)
+
+
+def _factor(node: Node) -> float:
+    """The number by which an operator scales its operand; 1 if it is no scaling."""
+    number = node.args[1] if len(node.args) > 1 else None
+    name = operator_of(node)
+    if not isinstance(number, int | float) or name not in ("mul", "div"):
+        return 1.0
+    return float(number) if name == "mul" else 1 / number
+
+
+def _is_at_least_one(divisor: Any) -> bool:
+    """True for a number by which an ordinary number can be divided: it stays one."""
+    return isinstance(divisor, int | float) and 1 <= abs(divisor) < math.inf
+
+
+def _anything(ranges: Sequence[Ranges]) -> Formula:
+    return disjunction(*(part for r in ranges for part in (r.hidden, r.unbounded)))
+
+
+def _clamped(own: Ranges, low: Any, high: Any, operands: Operands) -> Ranges:
+    """The greatest number wins where it is smaller than the least one."""
+    if isinstance(low, Term) or isinstance(high, Term):
+        return Ranges(unbounded=TRUE)
+    if low is None:
+        return Ranges(unbounded=_anything([own]) | (FALSE if high == math.inf else beyond_ordinary(high)))
+    result = _larger(own, operands.fact(low).ranges())
+    if high is None or high == math.inf:
+        return result
+    if not isinstance(high, int | float) or not abs(high) < ORDINARY_LIMIT:
+        return Ranges(unbounded=TRUE)
+    return Ranges(result.hidden, result.zero if high >= 0 else FALSE, result.unbounded, result.low)
+
+
+def sum_ranges(a: Ranges, b: Ranges) -> Ranges:
+    """The ranges of a sum."""
+    unbounded = a.unbounded | b.unbounded
+    return Ranges((a.hidden | b.hidden) & ~unbounded, a.zero & b.zero, unbounded, _low(a, b))
+
+
+def _low(*ranges: Ranges) -> Formula:
+    """Where all numbers are ordinary or lower, if one of them may be low."""
+    if all(r.low is FALSE for r in ranges):
+        return FALSE
+    return conjunction(*(r.at_most_ordinary for r in ranges))
+
+
+def _difference(a: Ranges, b: Ranges) -> Ranges:
+    unbounded = disjunction(a.unbounded, b.unbounded, b.hidden)
+    low = FALSE if a.low is FALSE else a.at_most_ordinary & b.finite
+    return Ranges(a.hidden & ~unbounded, a.zero & b.zero, unbounded, low)
+
+
+def _product(a: Ranges, b: Ranges) -> Ranges:
+    zero = (a.zero & b.finite) | (b.zero & a.finite)
+    return Ranges(zero=zero, unbounded=_anything([a, b]))
+
+
+def _quotient(a: Ranges, b: Ranges) -> Ranges:
+    return Ranges(zero=a.zero & b.finite & ~b.zero, unbounded=disjunction(_anything([a, b]), b.zero, b.tiny))
+
+
+def _larger(a: Ranges, b: Ranges) -> Ranges:
+    return Ranges(a.hidden & b.hidden, a.zero & b.zero, a.unbounded | b.unbounded, _low(a, b))
+
+
+def _smaller(a: Ranges, b: Ranges) -> Ranges:
+    unbounded = a.unbounded | b.unbounded
+    return Ranges((a.hidden | b.hidden) & ~unbounded, a.zero & b.zero, unbounded, _low(a, b))
+
+
+_RELIES_ON_ASSUMPTION = {"add", "sub", "minimum", "min"}
+
+
+def _both(a: Ranges, b: Ranges) -> Ranges:
+    """Of booleans, or the bits of integers: zero where one of them is."""
+    return Ranges(zero=a.zero | b.zero, unbounded=a.unbounded | b.unbounded)
+
+
+_COMBINED: dict[str, Callable[[Ranges, Ranges], Ranges]] = {
+    "add": sum_ranges, "sub": _difference, "rsub": lambda a, b: _difference(b, a), "mul": _product, "div": _quotient,
+    "maximum": _larger, "max": _larger, "clamp_min": _larger, "minimum": _smaller, "min": _smaller,
+    "__and__": _both, "bitwise_and": _both, "logical_and": _both,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Numbers computed from rows, and from the elements up to an index."""

@@ -1,0 +1,1 @@
+"""Elements written to places given by indices, and copies."""

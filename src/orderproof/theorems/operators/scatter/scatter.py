@@ -1,0 +1,115 @@
+"""Operators that write elements to places given by integer indices.
+
+Lemma. Which element is written where is not followed.
+  1. Along the dimension of the indices, an element of the result agrees in both runs where the element that was there
+     agrees, and all indices and written elements along that dimension do.
+  2. Moved along another dimension, all operands give the result moved. Along the dimension of the indices, nothing
+     may move: the index of a token is the place of another one.
+
+Machine-checked (proofs/rules/scatter_lemma.v): write_dependence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch.fx import Node
+
+from orderproof.logic.terms import FALSE, TRUE, conjunction, disjunction
+from orderproof.theorems.facts.frame import frame
+from orderproof.theorems.facts.moved_fact import MovedFact, still
+from orderproof.theorems.facts.numbers import number_fact
+from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, size_of
+from orderproof.theorems.facts.reindexing import with_axes
+from orderproof.theorems.operators.lookup.gathering import moved_slices
+from orderproof.theorems.operators.lookup.indexing import BY_INDEX
+from orderproof.theorems.walks.moved_operation import MovedOperation
+from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operator_rules import operators
+
+SCATTER = operators("scatter", "scatter_add", "scatter_reduce")
+INDEXED_WRITE = operators("index_add", "index_copy", "index_fill")
+
+
+@SCATTER.open
+@INDEXED_WRITE.open
+def scatter(call: OpenOperation) -> OpenFact:
+    """Elements written along one dimension."""
+    fact = call.operand
+    dim = int(call.argument(1, "dim")) % max(len(fact.dims), 1)
+    others = [call.fact(x) if isinstance(x, Node) else number_fact(x, call.dtype) for x in call.node.args[2:4]]
+    others += [
+        number_fact(call.node.kwargs[name], call.dtype) for name in ("value", "alpha") if name in call.node.kwargs
+    ]
+    rank = len(fact.dims)
+    labels = [list(range(rank)) if len(f.dims) == rank else [dim] * len(f.dims) for f in others]
+    return written(call, fact, [dim], list(zip(others, labels, strict=True)))
+
+
+@SCATTER.moved
+def moved_scatter(call: MovedOperation) -> MovedFact:
+    """Elements along one dimension replaced, at an index for each."""
+    dim = int(call.argument(1, "dim")) % max(call.rank, 1)
+    facts = [call.fact(x) for x in (call.node.args[0], *call.node.args[2:4]) if isinstance(x, Node)]
+    own = still(facts[0].dims[dim], BY_INDEX)
+    for fact in facts[1:]:
+        still(fact.dims[dim], BY_INDEX)
+    return moved_slices(call, [fact.with_dim(dim, ()) for fact in facts], dim).with_dim(dim, own)
+
+
+INDEX_PUT = operators("index_put", "_unsafe_index_put", "index_put_")
+
+
+@INDEX_PUT.open
+def index_put(call: OpenOperation) -> OpenFact:
+    """Elements written at indices given for the first dimensions: every element may be written."""
+    fact = call.operand
+    indices = [x for x in call.argument(1, "indices") if x is not None]
+    others = [call.fact(x) for x in [*indices, call.argument(2, "values")]]
+    if any(not isinstance(x, Node) for x in indices):
+        raise NotCovered("elements are written at unknown places")
+    everywhere = [(f, [f"other {k} {d}" for d in range(len(f.dims))]) for k, f in enumerate(others)]
+    return written(call, fact, [], everywhere)
+
+
+def written(
+    call: OpenOperation, fact: OpenFact, dims: Sequence[int], others: Sequence[tuple[OpenFact, Sequence[object]]]
+) -> OpenFact:
+    """The fact about a tensor into which others are written, anywhere along some dimensions.
+
+    Args:
+        call: The operator.
+        fact: The fact about the tensor that is written to.
+        dims: The dimensions along which elements may be written anywhere.
+        others: Indices and written tensors, with a label for each dimension: that of the tensor, or another one.
+
+    """
+    rank = len(fact.dims)
+    result = list(range(rank))
+    apart = [(f, [f"along {d}" if d in dims else d for d in labels]) for f, labels in others]
+    for f, labels in apart:
+        for d, label in enumerate(labels):
+            if isinstance(label, int) and f.uses(d) and size_of(f.dims[d]) is not size_of(fact.dims[label]):
+                raise NotCovered("elements are written to a part of a dimension")
+    apart = [(_matching(f, labels, fact), labels) for f, labels in apart]
+    common = frame([(fact, result), *apart], result)
+    placed = common.place(fact, result)
+    own = [common.place(f, labels) for f, labels in apart]
+    sizes = placed.sizes
+    bound = sum(len(common.axes[label]) for label in result)
+    same = call.context.for_all(conjunction(placed.same, *(f.same for f in own)), sizes, bound)
+    ranges = [f.ranges() for f in (placed, *own)]
+    loose = disjunction(*(part for r in ranges for part in (r.hidden, r.unbounded)))
+    unbounded = FALSE if loose is FALSE else TRUE
+    low = FALSE
+    if call.name == "scatter" and unbounded is TRUE and "reduce" not in call.node.kwargs and len(call.node.args) < 5:
+        low = TRUE if all(r.at_most_ordinary is TRUE for r in (ranges[0], *ranges[2:])) else FALSE
+    return OpenFact(tuple(common.axes[label] for label in result), call.dtype, same, unbounded=unbounded, low=low)
+
+
+def _matching(fact: OpenFact, labels: Sequence[object], target: OpenFact) -> OpenFact:
+    """The fact with the axes of the target for dimensions on which it does not depend."""
+    for d, label in enumerate(labels):
+        if isinstance(label, int) and fact.dims[d] and not fact.uses(d):
+            fact = with_axes(fact, d, target.dims[label])
+    return fact

@@ -1,0 +1,1 @@
+"""Softmax, and the rows that it shares with the largest element."""

@@ -1,0 +1,1 @@
+"""Triangles of matrices, and systems of equations with one."""

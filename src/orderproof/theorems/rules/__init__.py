@@ -1,1 +1,0 @@
-"""One module for each family of operators; each registers its rules when it is imported."""

@@ -1,0 +1,203 @@
+"""The context of a walk: the statement to prove, what is known of its symbols, and how a quantifier is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations, islice
+
+from orderproof.logic.rewriting import Substitution
+from orderproof.logic.solver import Solver
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    And,
+    Formula,
+    Or,
+    Term,
+    Variable,
+    at_most,
+    conjunction,
+    disjunction,
+    equal,
+    holds,
+    less,
+)
+from orderproof.theorems.facts.open_fact import Axes, axis_variable, index
+from orderproof.theorems.statement import TOKENS, PrefixSum
+
+LARGE = 200  # nodes of a formula whose own parts are tried before what the statement suggests
+MOST_PARTS = 32  # of a formula that are tried
+Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
+
+
+@dataclass(frozen=True)
+class Count:
+    """The number of true elements of a tensor of booleans."""
+
+    formula: Formula  # of an element
+    sizes: Axes
+    all_true: Formula
+
+
+@dataclass
+class Context:
+    """State that the rules of a walk share.
+
+    Attributes:
+        solver: Decides implications.
+        premises: What holds of the symbols of the statement: sizes, conditions of the recording.
+        candidates: Formulas over indices (index, size of its axis) that the statement suggests.
+        prefix_sums: Functions of the statement that count tokens.
+        padded: Sizes of axes along which tokens may be padded: the greatest number of tokens of the recording.
+        loops: The index of each loop in whose body the walk is, with the number of its iterations.
+        of_inputs: The names of the nodes of the graph that depend on inputs.
+        assumptions: What the proof assumes beyond the statement.
+
+    """
+
+    solver: Solver
+    premises: tuple[Formula, ...]
+    candidates: Candidates
+    prefix_sums: tuple[PrefixSum, ...] = ()
+    padded: frozenset[int] = frozenset()
+    loops: tuple[tuple[Term, Term], ...] = ()
+    of_inputs: frozenset[str] = frozenset()
+    assumptions: dict[str, None] = field(default_factory=dict)
+    counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
+
+    def assume(self, text: str) -> None:
+        """Add an assumption."""
+        self.assumptions[text] = None
+
+    def proves(self, conclusion: Formula, sizes: Axes, *premises: Formula) -> bool:
+        """True if the premises imply a conclusion for all indices within these sizes."""
+        if conclusion is TRUE:
+            return True
+        return self.solver.implies(self._with_ranges(conclusion, sizes, *premises), conclusion)
+
+    def _with_ranges(self, conclusion: Formula, sizes: Axes, *premises: Formula) -> list[Formula]:
+        """Premises with those of the statement, and with the ranges of the indices that occur."""
+        ranges = [*_within(sizes, [conclusion, *premises]), *self._indices_of_loops([conclusion, *premises])]
+        return [*self.premises, *premises, *ranges]
+
+    def _indices_of_loops(self, formulas: Iterable[Formula]) -> list[Formula]:
+        """The indices of loops that occur are within their ranges: nothing is said of a body that never runs."""
+        used = frozenset().union(*(f.variables for f in formulas))
+        found = [(i, count) for i, count in self.loops if i.variables & used]
+        return [f for i, count in found for f in (at_most(0, i), less(i, count))]
+
+    def count(self, name: str, formula: Formula, sizes: Axes) -> Count:
+        """The number of true elements of a tensor of booleans that a node counts."""
+        found = self.counts[name] = Count(formula, sizes, holds(f"all of {name}"))
+        return found
+
+    def equal_sizes(self, first: Term, second: Term) -> bool:
+        """True if two sizes are equal for all open sizes."""
+        return first is second or self.proves(equal(first, second), ())
+
+    def for_all(self, body: Formula, sizes: Axes, first_bound: int) -> Formula:
+        """A formula that implies `body` for every value of the indices from `first_bound` on.
+
+        Args:
+            body: A formula over the indices of axes with these sizes.
+            sizes: The sizes of the axes.
+            first_bound: The number of the first axis over which is quantified.
+
+        Returns:
+            The weakest formula over the other indices that was found.
+
+        """
+        bound = _bound(first_bound, len(sizes))
+        if body.variables.isdisjoint(bound):
+            return body
+        if isinstance(body, And):
+            return conjunction(*(self.for_all(part, sizes, first_bound) for part in body.parts[0]))
+        free: list[Formula] = []
+        if isinstance(body, Or):
+            free = [part for part in body.parts[0] if part.variables.isdisjoint(bound)]
+        if self.proves(body, sizes):
+            return TRUE
+
+        def sufficient(formulas: Iterable[Formula]) -> Iterator[Formula]:
+            options = ((one, self._with_ranges(body, sizes, one)) for one in formulas)
+            return self.solver.sufficient(options, body)
+
+        parts = islice((one for one in _parts_without(bound, body) if one not in free), MOST_PARTS)
+        of_parts = sufficient(one for one in parts if not self.proves(~one, sizes))
+        of_statement = islice(sufficient(self._candidates(body, sizes, first_bound)), 1)
+        # What a large formula says of a constant index, the statement does not suggest.
+        first, second = (of_parts, of_statement) if body.size > LARGE else (of_statement, of_parts)
+        found = list(first) or list(second)
+        return disjunction(*found, *free)
+
+    def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
+        bound = _bound(first_bound, len(sizes))
+        kept = [*((index(k), sizes[k]) for k in range(first_bound)), *self.loops]
+        atoms = self._atoms(kept)
+        yield from _conjunctions(atoms)
+        for k in range(first_bound, len(sizes)):  # the body on the diagonal: a token keeps what it has itself
+            if axis_variable(k) in body.variables:
+                for place, size in kept:
+                    if size is sizes[k]:
+                        diagonal = Substitution({axis_variable(k): place}).formula(body)
+                        if diagonal.variables.isdisjoint(bound):
+                            yield diagonal
+                            for atom in atoms:
+                                yield diagonal & atom
+
+    def invariants(self, sizes: Axes, place: tuple[Term, Term]) -> list[Formula]:
+        """Formulas over the indices of axes and the number of iterations of a loop that are done, strong ones last.
+
+        Args:
+            sizes: The sizes of the axes.
+            place: The index of the last iteration that is done, and the number of all iterations.
+
+        """
+        places = [*((index(k), size) for k, size in enumerate(sizes)), place, *self.loops]
+        return [TRUE, *_conjunctions(self._atoms(places)), FALSE]
+
+    def _atoms(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
+        """The formulas that the statement suggests for indices (index, size of its axis)."""
+        padded = [(place, TOKENS) for place, size in places if size.is_constant and size.constant in self.padded]
+        return list(dict.fromkeys(self.candidates([*places, *padded])))
+
+
+def _conjunctions(atoms: Sequence[Formula]) -> Iterable[Formula]:
+    """Up to three of the formulas together, fewer ones first."""
+    for count in range(1, min(3, len(atoms)) + 1):
+        for chosen in combinations(atoms, count):
+            if (candidate := conjunction(*chosen)) is not FALSE:
+                yield candidate
+
+
+def _parts_without(bound: AbstractSet[Variable], formula: Formula) -> Iterator[Formula]:
+    """The comparisons and functions in a formula in which no variable of these occurs, each once."""
+    seen: set[Formula] = set()
+    queue = [formula]
+    while queue:
+        one = queue.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if isinstance(one, And | Or):
+            queue += one.parts[0]
+        elif one.variables.isdisjoint(bound):
+            yield one
+
+
+def _bound(first: int, end: int) -> set[Variable]:
+    return {axis_variable(k) for k in range(first, end)}
+
+
+def _within(sizes: Axes, formulas: Iterable[Formula]) -> list[Formula]:
+    """The indices that occur are within their sizes."""
+    used = frozenset().union(*(f.variables for f in formulas))
+    return [f for k, size in enumerate(sizes) if axis_variable(k) in used for f in _range(k, size)]
+
+
+@cache
+def _range(axis: int, size: Term) -> tuple[Formula, Formula]:
+    return at_most(0, index(axis)), less(index(axis), size)

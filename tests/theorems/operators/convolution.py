@@ -1,0 +1,133 @@
+"""Programs with convolutions, pooling and other resolutions, and which of the open laws they fulfil."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.theorems.programs import WIDTH, Case, Program, attend, lower
+
+
+def _case(name: str, function: object, *laws: str) -> Case:
+    return Case(name, function, frozenset(laws))  # type: ignore[arg-type]
+
+
+def images(x: Tensor) -> Tensor:
+    """Each token as an image of one channel [batch * token, 1, 2, 3]."""
+    return x.reshape(-1, 1, 2, WIDTH // 2)
+
+
+def largest_of_three(m: Program, x: Tensor) -> Tensor:
+    """The largest of three features with its place, for each token."""
+    values, places = F.max_pool1d(x, 3, return_indices=True)
+    return torch.cat([values, places.to(x.dtype)], -1)
+
+
+def pooled(x: Tensor, padding: tuple[int, int] = (0, 0)) -> Tensor:
+    """The largest of three tokens."""
+    return F.max_pool2d(x[:, None], (3, 1), (1, 1), padding)[:, 0]
+
+
+def largest_in_an_image(m: Program, x: Tensor) -> Tensor:
+    """The largest features of each token as an image, with their places."""
+    values, places = F.adaptive_max_pool2d(images(x), (1, 2), return_indices=True)
+    return torch.cat([values.reshape(*x.shape[:2], -1), places.reshape(*x.shape[:2], -1).to(x.dtype)], -1)
+
+
+def rows_as_channels(m: Program, x: Tensor) -> Tensor:
+    """A convolution with one group for each feature of each row."""
+    b, n, _ = x.shape
+    merged = x.mT.reshape(1, b * WIDTH, n)
+    weight = m.depthwise.weight.repeat(b, 1, 1)
+    return F.conv1d(F.pad(merged, (2, 0)), weight, groups=b * WIDTH).view(b, WIDTH, n).mT
+
+
+def rows_in_one_group(m: Program, x: Tensor) -> Tensor:
+    """A convolution whose channels are the rows, all of which each result reads."""
+    weight = m.first.weight[:1, :1].expand(x.shape[0], x.shape[0])[..., None]
+    return x + F.conv1d(x[..., 0][None], weight)[0, ..., None]
+
+
+def without_rows(m: Program, x: Tensor) -> Tensor:
+    """A convolution of one row, which all rows see."""
+    return x + F.conv1d(F.pad(x[0].mT, (2, 0)), m.depthwise.weight, groups=WIDTH).mT
+
+
+def weak_mask(m: Program, x: Tensor) -> Tensor:
+    """Attention in which a pooled mask hides later tokens only in part."""
+    mask = torch.zeros(x.shape[1], x.shape[1]).masked_fill(~lower(x), -1e9)
+    return (m.first(x) @ m.second(x).mT + F.adaptive_avg_pool1d(mask, 1)).softmax(-1) @ m.third(x)
+
+
+PROGRAMS = [
+    _case("means of windows of features", lambda m, x: F.avg_pool1d(x, 2, 1), "causal", "batch"),
+    _case("largest of three with places", largest_of_three, "causal", "batch"),
+    _case("largest token of a window before", lambda m, x: pooled(F.pad(x, (0, 0, 2, 0))), "causal", "batch"),
+    _case("largest token of a window around", lambda m, x: pooled(x, padding=(1, 0)), "batch"),
+    _case("means of few features", lambda m, x: F.adaptive_avg_pool1d(x, 4), "causal", "batch"),
+    _case("mean of all tokens by pooling", lambda m, x: x + F.adaptive_avg_pool1d(x.mT, 1).mT, "batch"),
+    _case(
+        "mean of all rows by pooling",
+        lambda m, x: x + F.adaptive_avg_pool1d(x.permute(1, 2, 0), 1)[..., 0],
+        "causal",
+    ),
+    _case("largest in an image", largest_in_an_image, "causal", "batch"),
+    _case("pooled over rows", lambda m, x: x + F.adaptive_max_pool1d(x.permute(1, 2, 0), 1)[..., 0], "causal"),
+    _case("nearest features", lambda m, x: F.interpolate(x, size=9), "causal", "batch"),
+    _case(
+        "interpolated images",
+        lambda m, x: F.interpolate(images(x), size=(3, 4), mode="bilinear").reshape(*x.shape[:2], -1),
+        "causal",
+        "batch",
+    ),
+    _case(
+        "cubic images",
+        lambda m, x: F.interpolate(images(x), size=(3, 4), mode="bicubic").reshape(*x.shape[:2], -1),
+        "causal",
+        "batch",
+    ),
+    _case(
+        "smooth images",
+        lambda m, x: F.interpolate(images(x), size=(1, 2), mode="bilinear", antialias=True).reshape(*x.shape[:2], -1),
+        "causal",
+        "batch",
+    ),
+    _case(
+        "rows interpolated",
+        lambda m, x: x + F.interpolate(x.permute(1, 2, 0)[None], size=(WIDTH, 2), mode="bilinear")[0].mean(-1),
+        "causal",
+    ),
+    _case(
+        "transposed convolution of features",
+        lambda m, x: F.conv_transpose1d(x.reshape(-1, 1, WIDTH), m.depthwise.weight[:1]).reshape(*x.shape[:2], -1),
+        "causal",
+        "batch",
+    ),
+    _case(
+        "transposed convolution of tokens",
+        lambda m, x: F.conv_transpose1d(x.mT, m.depthwise.weight, groups=WIDTH)[..., 2:].mT,
+        "batch",
+    ),
+    _case(
+        "padding to the same length",
+        lambda m, x: F.conv1d(x.mT, m.depthwise.weight, padding="same", groups=WIDTH).mT,
+        "batch",
+    ),
+    _case(
+        "no padding",
+        lambda m, x: F.conv1d(F.pad(x.mT, (2, 0)), m.depthwise.weight, padding="valid", groups=WIDTH).mT,
+        "causal",
+        "batch",
+    ),
+    _case("rows as channels in groups", rows_as_channels, "causal", "batch"),
+    _case("rows as channels in one group", rows_in_one_group, "causal"),
+    _case("convolution without rows", without_rows, "causal"),
+    _case("mean of a mask", weak_mask, "batch"),
+    _case(
+        "attention to pooled features",
+        lambda m, x: attend(m, F.adaptive_avg_pool1d(x, WIDTH), lower(x)),
+        "causal",
+        "batch",
+    ),
+]  # fmt: skip
