@@ -163,7 +163,6 @@ CASES = [
     Case("convolved features", _convolved),
     Case("pooled tokens", lambda m, x, p: x + F.adaptive_avg_pool1d(x.mT, 2).mT[:, :1], equivariant=False),
     Case("windows of tokens pooled", lambda m, x, p: F.avg_pool1d(x.mT, 3, 1, 1).mT, equivariant=False),
-    Case("upsampled tokens", lambda m, x, p: F.interpolate(x.mT, size=4).mT[:, :1] + x, equivariant=False),
     Case("a branch on the largest position", lambda m, x, p: _branch(m, x, p, first=False)),
     Case("norm over tokens", lambda m, x, p: (x - x.mean(1, keepdim=True)) / x.var(1, keepdim=True).sqrt()),
     Case("products of tokens", lambda m, x, p: (x @ x.transpose(1, 2)).softmax(-1).logsumexp(-1, keepdim=True) + x),

@@ -17,13 +17,12 @@ from orderproof.logic.terms import (
     floor_division,
     maximum,
 )
-from orderproof.number_limits import SMALL_INTEGERS_ASSUMPTION
+from orderproof.number_limits import FINITE_SCORES_ASSUMPTION, SMALL_INTEGERS_ASSUMPTION
 from orderproof.theorems.facts.open_fact import index
 from orderproof.theorems.statement import BATCH, TOKENS
 from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.overflow import _Ranges, fits
-from orderproof_recheck import limits
-from orderproof_recheck.assumptions import SMALL_INTEGERS_ASSUMPTION as ASSUMPTION_OF_RECHECK
+from orderproof_recheck import assumptions, limits
 from orderproof_recheck.facts import index as index_of_recheck
 from orderproof_recheck.logic import terms
 from orderproof_recheck.logic.formulas import at_most as at_most_of_recheck
@@ -99,8 +98,9 @@ def _pair(chance: random.Random, depth: int) -> tuple[Term, terms.Term]:
     ])  # fmt: skip
 
 
-def test_the_recheck_has_the_same_assumption() -> None:
-    assert SMALL_INTEGERS_ASSUMPTION == ASSUMPTION_OF_RECHECK
+def test_the_recheck_states_the_same_assumptions() -> None:
+    assert assumptions.FINITE_SCORES_ASSUMPTION == FINITE_SCORES_ASSUMPTION
+    assert assumptions.SMALL_INTEGERS_ASSUMPTION == SMALL_INTEGERS_ASSUMPTION
 
 
 def test_the_recheck_has_the_same_limits() -> None:
