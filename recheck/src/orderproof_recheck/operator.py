@@ -23,6 +23,12 @@ def no_dims(step: Step) -> Iterable[int]:
     return ()
 
 
+def always(step: Step) -> bool:
+    """True of every step."""
+    del step
+    return True
+
+
 @dataclass(frozen=True)
 class Permuted:
     """An operator applied to tensors that move with the tokens.
@@ -32,6 +38,7 @@ class Permuted:
         by_index: Dimensions of the results along which the index counts: nothing may move.
         others_are_whole: All operands but the first are used as a whole, and have to be the same in both runs.
         rule: Which elements an element of the result is computed from, if not those of the operator's rule.
+        is_in_any_order: True of the steps in which the order of these elements does not matter.
 
     """
 
@@ -39,6 +46,7 @@ class Permuted:
     by_index: Dims = no_dims
     others_are_whole: bool = False
     rule: Rule | None = None
+    is_in_any_order: Callable[[Step], bool] = always
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,11 @@ BOOLEAN = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor", "all", "any",
     "isnan", "isinf", "_is_all_true",
 })  # fmt: skip
-INDICES = frozenset({"max", "min", "sort", "topk", "argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue",
-                     "count_nonzero", "median", "mode"})  # fmt: skip
+INDICES = frozenset({
+    "max", "min", "sort", "topk", "argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue", "count_nonzero",
+    "median", "mode", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
+    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+})  # fmt: skip
 FREE = frozenset({"arange", "full", "zeros", "ones", "empty", "full_like", "zeros_like", "ones_like", "new_full",
                   "new_zeros", "new_ones", "scalar_tensor"})  # fmt: skip
 

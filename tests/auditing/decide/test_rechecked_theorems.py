@@ -41,9 +41,9 @@ class Adds(BetweenTwentyAndForty):
         return x + x.cumsum(1)
 
 
-class Pools(BetweenTwentyAndForty):
+class Fills(BetweenTwentyAndForty):
     def changed(self, x: Tensor) -> Tensor:
-        return torch.max_pool2d(x[:, None], (1, 3), (1, 1), (0, 1))[:, 0]
+        return x.index_fill(2, torch.zeros(1, dtype=torch.int64), 0.5)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_the_recheck_refuses_what_runs_do_not_find(law: str) -> None:
 
 
 def test_an_operator_without_a_rule_in_the_recheck_costs_the_theorem() -> None:
-    finding = proof(Pools, "causal")
+    finding = proof(Fills, "causal")
     assert finding.verdict == "proved"
     assert finding.theorem is not None
     assert not finding.theorem.proved

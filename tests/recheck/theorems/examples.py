@@ -25,6 +25,7 @@ from tests.theorems import programs
 from tests.theorems.large_numbers import RECHECKED
 from tests.theorems.loops import IN_CHUNKS, LOOPS
 from tests.theorems.low_numbers import LOW
+from tests.theorems.operator_programs import defined_by_operators
 from tests.theorems.programs import WIDTH, Case, Program
 from tests.theorems.refuted import REFUTED
 from tests.theorems.shared_heads import SHARED_HEADS
@@ -33,7 +34,17 @@ from tests.theorems.sparse_attention import SPARSE
 Certificate = dict[str, Any]
 CASES = {
     case.name: case
-    for case in [*programs.CASES, *REFUTED, *SPARSE, *RECHECKED, *LOW, *SHARED_HEADS, *LOOPS, *IN_CHUNKS]
+    for case in [
+        *programs.CASES,
+        *REFUTED,
+        *SPARSE,
+        *RECHECKED,
+        *LOW,
+        *SHARED_HEADS,
+        *LOOPS,
+        *IN_CHUNKS,
+        *defined_by_operators("PROGRAMS"),
+    ]
 }
 LAWS = ("causal", "padding", "batch")
 

@@ -85,7 +85,8 @@ def _check_claim(
         if dim in set(permuted.by_index(step)):
             require(all(motion is STILL for motion in own), "an axis moves along which the index counts")
     read = derived.predicates.same
-    runs = _runs(step, number, claim, read, operands, in_any_order=number in permuted.in_any_order)
+    in_any_order = number in permuted.in_any_order and permuted.is_in_any_order(step)
+    runs = _runs(step, number, claim, read, operands, in_any_order=in_any_order)
     for condition in dict.fromkeys(_conditions(read, operands)):
         _check_invariant(runs, claim.where, condition)
     runs.meet(claim.where, _agree(read, operands, runs.second), "it reads other elements in run 2")

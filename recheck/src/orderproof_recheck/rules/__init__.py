@@ -13,6 +13,7 @@ from orderproof_recheck.rules.normalization import NORMALIZATION
 from orderproof_recheck.rules.parts import PARTS
 from orderproof_recheck.rules.pieces import PIECES
 from orderproof_recheck.rules.pointwise import POINTWISE
+from orderproof_recheck.rules.pooling import POOLING
 from orderproof_recheck.rules.products import PRODUCTS
 from orderproof_recheck.rules.rows import ROWS
 from orderproof_recheck.rules.running import RUNNING
@@ -20,5 +21,5 @@ from orderproof_recheck.rules.softmax import SOFTMAX
 
 OPERATORS: dict[str, Operator] = {
     **ATTENTION, **CONVOLUTION, **CREATION, **LOOKUP, **MOVEMENT, **NORMALIZATION, **PARTS, **PIECES, **POINTWISE,
-    **PRODUCTS, **ROWS, **RUNNING, **SOFTMAX,
+    **POOLING, **PRODUCTS, **ROWS, **RUNNING, **SOFTMAX,
 }  # fmt: skip

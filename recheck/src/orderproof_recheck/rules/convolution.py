@@ -1,4 +1,7 @@
-"""Convolutions: an element reads a window of places of every channel."""
+"""Convolutions: an element reads a window of places of every channel of its group.
+
+A transposed one counts as reading every place of every channel.
+"""
 
 from __future__ import annotations
 
@@ -15,33 +18,60 @@ from orderproof_recheck.steps import Derived, Step
 
 
 def convolution(step: Step) -> list[Derived]:
-    """A convolution [row, channel, place, ...]: an element reads a window of places of every channel."""
+    """A convolution [row, channel, place, ...]. With a group for each channel, an element reads its own channel."""
+    if step.name.startswith("conv_transpose") or step.argument(6, "transposed", False) is True:
+        return _transposed(step)
     fact, weight = step.fact(0), step.fact(1, "weight")
-    require(len(fact.axes) == len(weight.axes), "a convolution without rows")
-    require(weight.same is TRUE and step.argument(6, "transposed", False) is not True, "a convolution of another kind")
+    places = len(weight.axes) - 2
+    own = len(fact.axes) - places - 1  # the dimension of the channels
+    require(own in (0, 1) and len(step.shape) == len(fact.axes), "a convolution of an input of another rank")
+    require(weight.same is TRUE, "weights that differ")
     bias = step.argument(2, "bias")
     require(bias is None or (isinstance(bias, Fact) and bias.same is TRUE), "a bias that differs")
-    places = len(weight.axes) - 2
-    groups = step.integer(step.argument(8 if step.name == "convolution" else 6, "groups", 1))
-    channels = size_of(weight, 1) * groups
-    require(groups > 0 and step.equal(channels, size_of(fact, 1)), "a convolution of other channels")
-    require(step.equal(size_of(weight, 0), step.shape[1]), "a convolution of other channels")
+    groups = step.term(step.argument(8 if step.name == "convolution" else 6, "groups", 1))
+    apart = size_of(weight, 1) is ONE and all(step.equal(groups, n) for n in (size_of(fact, own), step.shape[own]))
+    fits = apart or (groups.is_integer and step.equal(size_of(weight, 1) * groups.constant, size_of(fact, own)))
+    require(fits and step.equal(size_of(weight, 0), step.shape[own]), "a convolution of other channels")
     require(all(x is None or x.dtype == fact.dtype for x in (weight, bias)), "a convolution of several dtypes")
     width = [size_of(weight, d + 2) for d in range(places)]
-    options = [_each(step, step.argument(k, n, v), places) for k, n, v in
-               ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))]  # fmt: skip
+    stride, dilation = (each(step, step.argument(k, n, 1), places) for k, n in ((3, "stride"), (5, "dilation")))
+    padding = step.argument(4, "padding", 0)
+    if padding == "same":
+        require(all(extent.is_integer for extent in width), "the window of a convolution is not known")
+        gaps = [(extent.constant - 1) * gap for extent, gap in zip(width, dilation, strict=True)]
+        require(not any(gap % 2 for gap in gaps), "padding that differs on both sides")
+        padding = [gap // 2 for gap in gaps]
+    paddings = each(step, 0 if padding == "valid" else padding, places)
     parameters = (weight,) if bias is None else (weight, bias)
-    return _windowed(step, fact, width, *options, channels=True, parameters=parameters)
+    return windowed(step, fact, width, stride, paddings, dilation, channels=not apart, parameters=parameters)
 
 
-def _windowed(
+def _transposed(step: Step) -> list[Derived]:
+    fact, others = step.fact(0), [x for x in step.arguments(1) if isinstance(x, Fact)]
+    require(all(x.same is TRUE and x.ordinary is TRUE for x in others), "a parameter of it differs")
+    require(len(fact.axes) == len(step.fact(1, "weight").axes) == len(step.shape), "a convolution without rows")
+    return [Derived(of_all_places(step, range(1, len(fact.axes))))]
+
+
+def of_all_places(step: Step, dims: Iterable[int]) -> Predicates:
+    """An element that may read every element along some dimensions."""
+    fact, places = step.fact(0), step.all_digits()
+    require(len(places) == len(fact.axes), "the result has another number of dimensions")
+    for d in dims:
+        places[d] = step.further(fact.axes[d])
+    element = read(fact, places, step.equal)
+    return Predicates(same=element.same, ordinary=TRUE if element.ordinary is TRUE else FALSE)
+
+
+def windowed(
     step: Step, fact: Fact, width: Sequence[Term], stride: list[int], padding: list[int], dilation: list[int],
     *, channels: bool, parameters: Sequence[Fact] = (),
 ) -> list[Derived]:  # fmt: skip
+    """An element that reads a window of places of the last dimensions, and each channel before them if `channels`."""
     first = len(fact.axes) - len(width)
     dims, inside = step.all_digits(), list[Formula]()
     if channels:
-        dims[1] = step.further(fact.axes[1])
+        dims[first - 1] = step.further(fact.axes[first - 1])
     for k, extent in enumerate(width):
         digits = step.further((extent,)) if extent is not ONE else ()
         offset = digits[0][1] if digits else integer(0)
@@ -58,18 +88,19 @@ def _windowed(
     return [Derived(Predicates(same=implies(within, element.same), ordinary=ordinary)) for _ in step.claims]
 
 
-def _each(step: Step, value: object, places: int) -> list[int]:
+def each(step: Step, value: object, places: int) -> list[int]:
+    """An argument that is a number, or one for each dimension of a window."""
     values = list(value) if isinstance(value, list) else [value]
     values = values * places if len(values) == 1 else values
     require(len(values) == places, "the window of a convolution is not known")
     return [step.integer(v) for v in values]
 
 
-def _after_the_first(step: Step) -> Iterable[int]:
-    return range(1, len(step.shape))
+def _after_the_rows(step: Step) -> Iterable[int]:
+    return range(len(step.fact(0).axes) - len(step.fact(1, "weight").axes) + 1, len(step.shape))
 
 
 CONVOLUTION: dict[str, Operator] = operators(
-    ("conv1d", "conv2d", "conv3d", "convolution"), convolution,
-    Permuted(by_index=_after_the_first, others_are_whole=True),
+    ("conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    convolution, Permuted(by_index=_after_the_rows, others_are_whole=True),
 )  # fmt: skip

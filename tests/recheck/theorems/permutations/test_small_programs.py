@@ -18,7 +18,8 @@ REFUSED_BY_OTHER_RULES = {
     "sum from the start", "sorted tokens", "first token", "window of tokens", "a token in front kept",
     "a token in front", "halves exchanged", "repeated and cut", "widths taken for tokens", "mixed by a map over tokens",
     "difference of neighbours", "place of the element of a rank", "the last of the largest tokens",
-    "the last of the sorted tokens",
+    "the last of the sorted tokens", "place of the largest token by pooling", "pooled tokens",
+    "windows of tokens pooled",
 }  # fmt: skip
 
 
