@@ -283,7 +283,7 @@ class LayerDropWithoutTraining(CausalAttention):
         return with_mean(x) if random.random() < 0.01 else super().forward(x)
 
 
-@mistake("noted", "np.random.rand")
+@mistake("noted", "numpy's random generator")
 class JitterOfNumpy(CausalAttention):
     """The same with numpy's generator."""
 
@@ -330,7 +330,7 @@ class MaskOnOneDevice(CausalAttention):
         return super().mask(x) if x.device.type != "cpu" else None
 
 
-@mistake("undecided", "two runs differ")
+@mistake("undecided", "the model computes other things in float64")
 class MaskInOneDtype(CausalAttention):
     """The branch for float64 has no mask."""
 

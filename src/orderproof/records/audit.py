@@ -311,7 +311,7 @@ class Report(Document):
 
     @property
     def proved(self) -> tuple[Finding | Completion, ...]:
-        """What is proved: findings, and the models without order of their entry maps."""
+        """Findings that are proved, and the models without order of their entry maps."""
         parts = [part for f in self.findings for part in (f, f.completion) if part is not None]
         return tuple(part for part in parts if part.verdict == "proved")
 

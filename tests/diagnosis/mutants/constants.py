@@ -16,18 +16,6 @@ MUTANTS = mutants_of(
         quick=True,
     ),
     M(
-        "random_is_determined",
-        "torch.Tag.nondeterministic_seeded in $_tags and not $switched_off($node)",
-        "torch.Tag.nondeterministic_seeded in $_tags and False",
-        program="random",
-    ),
-    M(
-        "dropout_in_training",
-        "$train is False or bool($p == 0)",
-        "True",
-        program="dropout",
-    ),
-    M(
         "large_constant_is_ordinary",
         "$array is not None and bool((~(np.abs($array) < $FLOAT16_LARGE)).any())",
         "False",

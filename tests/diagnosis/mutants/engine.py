@@ -35,6 +35,7 @@ MODULES = {
     "constants": "orderproof.diagnosis.domain.constants",
     "fact": "orderproof.diagnosis.domain.fact",
     "memoization": "orderproof.diagnosis.memoization",
+    "nondeterminism": "orderproof.recording.nondeterminism",
     "operands": "orderproof.diagnosis.operands",
     "replacement": "orderproof.laws.proved.replacement_law",
     "rule": "orderproof.diagnosis.rule",
