@@ -128,6 +128,15 @@ def norm_with_weights_of_tokens(m: Program, x: Tensor) -> Tensor:
     return F.layer_norm(x, (WIDTH,), x.mean((0, 1)))
 
 
+def norm_with_large_weights(m: Program, x: Tensor) -> Tensor:
+    """A norm whose bias is as large as the mask that it takes away. Rows are mixed: no law is proved with it."""
+    n = x.shape[1]
+    large = torch.full((1,), -MASK)
+    added = F.layer_norm(torch.ones(n, n, 1), (1,), large, large).squeeze(-1).triu(1)
+    scores = m.first(x) @ m.second(x).mT + torch.full((n, n), MASK).triu(1)
+    return (scores + added).softmax(-1) @ m.third(x) + x.mean(0, keepdim=True)
+
+
 def statistics_of_the_batch(m: Program, x: Tensor) -> Tensor:
     return F.batch_norm(x.mT, None, None, training=True).mT
 
@@ -167,6 +176,7 @@ SEEN_BY_MUTANTS = [
     _case("system of later tokens", system_of_later_tokens, "batch"),
     _case("divided by a small diagonal", divided_by_a_small_diagonal, "batch"),
     _case("norm with weights of tokens", norm_with_weights_of_tokens),
+    _case("norm with large weights", norm_with_large_weights),
     _case("statistics of the batch", statistics_of_the_batch),
     _case("every second of two rows", lambda m, x: two_rows(x)[:, ::2], "batch"),
     _case("groups of features", groups_of_features, "batch"),

@@ -42,5 +42,12 @@ MUTANTS = [
             program="moved: group of all tokens",
             quick=True,
         ),
+        M(
+            "parameters_as_large_as_a_mask",
+            "any((r := f.ranges()).unbounded is not FALSE or r.hidden is not FALSE for f in others)",
+            "False",
+            program="norm with large weights",
+            quick=True,
+        ),
     ),
 ]
