@@ -78,18 +78,6 @@ class AlwaysEqual(int):
     __hash__ = int.__hash__
 
 
-class MetaclassEqualToAll(type):
-    def __eq__(cls, _: object) -> bool:
-        return True
-
-    def __hash__(cls) -> int:
-        return hash(int)
-
-
-class OfMetaclassEqualToAll(metaclass=MetaclassEqualToAll):
-    pass
-
-
 class StatesALibrary:
     __module__ = "sympy.core.basic"
 
@@ -267,7 +255,6 @@ STATE: dict[str, tuple[Callable[[], Any], Callable[[Any], float]]] = {
     "attribute of an array": (lambda: np.ma.zeros(3), one_more),
     "instance of such a class": (OfMetaclassThatHides, one_more),
     "number that is equal to all": (of_equal_numbers, next_equal),
-    "object whose class is equal to all": (OfMetaclassEqualToAll, one_more),
     "object of a library that does not have its class": (StatesALibrary, one_more),
     "signs of zeros": (lambda: [0j], in_signs_of_zeros),
     "named default": (nothing, in_a_named_default),

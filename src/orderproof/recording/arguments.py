@@ -21,6 +21,7 @@ _PLAIN: frozenset[type] = frozenset({
     type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format,
     torch.SymInt, Tensor, torch.nn.Parameter, Node, Term,
 })  # fmt: skip
+_ATOMS = frozenset({type(None), bool, int, float, str, torch.dtype})  # no mapping replaces them
 _LISTS = frozenset({tuple, list, immutable_list})
 
 
@@ -58,7 +59,7 @@ def map_leaves(kinds: type | tuple[type, ...], function: Callable[[Any], Any], v
     if kind in _PLAIN:
         return values
     if kind in _LISTS:
-        return kind([map_leaves(kinds, function, value) for value in values])
+        return kind([x if type(x) in _ATOMS else map_leaves(kinds, function, x) for x in values])
     if kind is dict or kind is immutable_dict:
         return kind({key: map_leaves(kinds, function, value) for key, value in values.items()})
     return pytree.tree_map_only(kinds, function, values)

@@ -69,6 +69,74 @@ class State:
         return changed or [f"the order of {self.path}"]
 
 
+class Variables:
+    """Global variables of one module of Python, of which the code of a model names more and more.
+
+    Args:
+        variables: The variables of the module.
+
+    """
+
+    def __init__(self, variables: dict[str, Any]) -> None:
+        self.variables = variables
+        self.paths: dict[str, str] = {}  # by name
+
+    @property
+    def path(self) -> str:
+        """The path of the first variable that is another object; empty if none is."""
+        pairs = zip(self.paths.values(), self.before, self.read(), strict=True)
+        return next((path for path, old, new in pairs if not _is_same(old, new)), "")
+
+    def differs(self) -> bool:
+        """True if a variable is another object than at first."""
+        return not _is_same(self.before, self.read())
+
+    def read(self) -> tuple[Any, ...]:
+        """The objects under the names."""
+        get = self.variables.get
+        return tuple([get(name, MISSING) for name in self.paths])
+
+    before: tuple[Any, ...] = ()
+
+    def keep(self) -> None:
+        """Keep which objects the variables are now."""
+        self.before = self.read()
+
+    def changes(self) -> list[str]:
+        """The paths of variables that are other objects, which are put back."""
+        now = self.read()
+        if _is_same(self.before, now):
+            return []
+        pairs = zip(self.paths.items(), self.before, now, strict=True)
+        other = [(name, path, old) for (name, path), old, new in pairs if not _is_same(old, new)]
+        for name, _, old in other:
+            self.variables[name] = old
+        return [path for _, path, _ in other]
+
+
+class EmptyDictionaries:
+    """Dictionaries without items, such as the attributes of most tensors and functions."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, dict[Any, Any]]] = []
+
+    @property
+    def path(self) -> str:
+        """The path of the first one that has an item; empty if none has."""
+        return next((path for path, held in self.found if held), "")
+
+    def differs(self) -> bool:
+        """True if one of them has an item."""
+        return any(held for _, held in self.found)
+
+    def changes(self) -> list[str]:
+        """The paths of the items, which are taken away."""
+        names = [f"{path}.{key}".removeprefix(".") for path, held in self.found if held for key in held]
+        for _, held in self.found:
+            held.clear()
+        return names
+
+
 def _is_mapping(contents: Any) -> bool:
     return isinstance(contents, tuple) and len(contents) == 2 and all(isinstance(x, tuple) for x in contents)
 

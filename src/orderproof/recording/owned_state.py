@@ -27,7 +27,9 @@ from torch import Tensor, nn
 
 from orderproof.recording.contents import (
     MISSING,
+    EmptyDictionaries,
     State,
+    Variables,
     cell_contents,
     class_items,
     generator_state,
@@ -69,7 +71,7 @@ class OwnedState:
 
     """
 
-    states: list[State] = field(default_factory=list)
+    states: list[State | Variables | EmptyDictionaries] = field(default_factory=list)
     complete: bool = True
     arrays: list[tuple[str, Range]] = field(default_factory=list)
     trained: list[Tensor] = field(default_factory=list)
@@ -130,6 +132,9 @@ class _Walk:
         self.names = {"forward"}  # that the code met so far uses
         self.unnamed: dict[str, list[tuple[str, Any]]] = {}  # what classes define under other names
         self.modules: list[ModuleType] = []  # of Python, that the model owns
+        self.variables: dict[int, Variables] = {}  # by id of the variables of a module
+        self.empty = EmptyDictionaries()
+        self.found.states.append(self.empty)
 
     def holds_part_of(self, module: nn.Module) -> bool:
         """True if this walk met a part of a module, and finds today what it found."""
@@ -145,6 +150,8 @@ class _Walk:
             if not is_plain(value) and id(value) not in self.seen and value is not sys.modules:
                 self.seen[id(value)] = value
                 self._visit(path, value)
+        for variables in self.variables.values():
+            variables.keep()
         self.found.complete = not self.queue
         return self.found
 
@@ -210,6 +217,9 @@ class _Walk:
                 self._follow(path, value.ravel().tolist())
 
     def _mapping(self, path: str, value: dict[Any, Any], hidden: Collection[str] = ()) -> None:
+        if not value and type(value) is dict:
+            self.empty.found.append((path, value))
+            return
         read = functools.partial(items, value, hidden)
         keys, values = self._add(path, read, lambda old: restore_items(value, old, hidden))
         for key, x in zip(keys, values, strict=True):
@@ -313,14 +323,15 @@ class _Walk:
 
     def _variable(self, path: str, variables: dict[str, Any], name: str) -> None:
         """A global variable: which object it is, and its contents."""
-        if (id(variables), name) in self.seen or name.startswith("__"):
+        if name.startswith("__"):
             return
-        self.seen[id(variables), name] = variables
-
-        def restore(old: tuple[Any, ...]) -> None:
-            variables[name] = old[0]
-
-        self._follow(path, self._add(path, lambda: (variables.get(name, MISSING),), restore))
+        kept = self.variables.get(id(variables))
+        if kept is None:
+            kept = self.variables[id(variables)] = Variables(variables)
+            self.found.states.append(kept)
+        if name not in kept.paths:
+            kept.paths[name] = path
+            self._follow(path, (variables[name],))
 
 
 @functools.cache
