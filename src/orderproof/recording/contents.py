@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import array
 import collections
+import functools
 import hashlib
 import pickle
 import random
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from operator import is_
-from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import torch
@@ -30,7 +41,8 @@ _NOT_STATE = frozenset({  # of classes and functions: what Python itself keeps t
 _MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _SHOWN = (
     *_PLAIN, list, dict, set, frozenset, tuple, collections.deque, slice, type, FunctionType, MethodType, ModuleType,
-    Tensor, nn.Module, torch.Generator, random.Random, array.array, bytearray,
+    Tensor, nn.Module, torch.Generator, random.Random, array.array, bytearray, memoryview, BuiltinFunctionType,
+    CellType, MappingProxyType, ContextVar, Token, re.Pattern, functools.partial, functools._lru_cache_wrapper,
 )  # fmt: skip
 Items = tuple[tuple[Any, ...], tuple[Any, ...]]  # keys and values: a key may be a symbol, which cannot be hashed
 
