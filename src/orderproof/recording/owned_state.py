@@ -15,6 +15,7 @@ import array
 import collections
 import functools
 import gc
+import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -174,6 +175,8 @@ class _Walk:
             self._follow(path, (value.func, *value.args, *value.keywords.values()))
         elif isinstance(value, functools._lru_cache_wrapper):
             self._cached_function(path, value)
+        elif isinstance(value, logging.Logger):  # its handlers and caches are those of what uses the model
+            self._mapping(path, vars(value), ("_cache", "manager", "parent", "handlers"))
         elif (generator := generator_state(value)) is not None:
             self._add(path, *generator)
         else:
