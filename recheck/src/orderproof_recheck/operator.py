@@ -51,7 +51,7 @@ class Permuted:
 
 @dataclass(frozen=True)
 class Operator:
-    """What an operator computes.
+    """An operator and how it is checked.
 
     Attributes:
         rule: The elements that an element of the result is computed from, and what is known of it.

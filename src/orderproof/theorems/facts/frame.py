@@ -15,7 +15,6 @@ from orderproof.logic.terms import (
     Term,
     as_term,
     at_most,
-    conjunction,
     divided,
     floor_division,
     less,
@@ -61,10 +60,6 @@ class Frame:
                 raise
             return self.place(fact.without_value(), labels)
         return fact.at(self.dims, terms)
-
-    def in_range(self, labels: Sequence[Hashable]) -> Formula:
-        """The indices of these labels are within their sizes."""
-        return conjunction(*(f for label in labels for f in _bounds(self.indices(label), self.axes[label])))
 
 
 def _bounds(indices: Sequence[Term], axes: Axes) -> list[Formula]:
