@@ -11,13 +11,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from orderproof.logic.terms import (
-    Formula,
     Term,
     as_term,
-    at_most,
     divided,
     floor_division,
-    less,
     remainder,
 )
 from orderproof.theorems.facts.open_fact import Axes, NotCovered, OpenFact, index
@@ -60,10 +57,6 @@ class Frame:
                 raise
             return self.place(fact.without_value(), labels)
         return fact.at(self.dims, terms)
-
-
-def _bounds(indices: Sequence[Term], axes: Axes) -> list[Formula]:
-    return [f for i, size in zip(indices, axes, strict=True) for f in (at_most(0, i), less(i, size))]
 
 
 def frame(operands: Sequence[tuple[OpenFact, Labels]], result: Labels) -> Frame:
