@@ -169,7 +169,7 @@ class CountedInADefault(CausalAttention):
 
 @mistake("noted", "the call changes config.calls")
 class CountedInTheSettings(CausalAttention):
-    """The count stands in an object of settings."""
+    """An object of settings holds the count."""
 
     def prepare(self) -> None:
         self.config = SimpleNamespace(calls=0)
