@@ -52,7 +52,10 @@ def tensors_in(values: Any) -> list[Tensor]:
 
 
 def map_leaves(kinds: type | tuple[type, ...], function: Callable[[Any], Any], values: Any) -> Any:
-    """The same values with the results of a function in place of those of a kind, as `pytree.tree_map_only` does."""
+    """The same values with the results of a function in place of those of a kind, as `pytree.tree_map_only` does.
+
+    Numbers, text and types of numbers in lists stay as they are: no caller replaces them.
+    """
     kind = type(values)
     if isinstance(values, kinds):
         return function(values)
