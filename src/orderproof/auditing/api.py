@@ -202,7 +202,8 @@ def audit(
     hold. `kind` ("decoder" or "encoder") decides what else is expected; `expect` overrides the expected results by
     law. With `against`, an engine by name or several, the laws of ports are decided instead: the engine computes what
     the subject computes in transformers. `inputs`, `token_axis`, `outputs`, `together`, `mask` and `position_ids` are
-    those of `from_module`. Raises `UsageError`, `SubjectError`.
+    those of `from_module`. The graph is recorded and run in this process, so a call that ends it (an abort, `os._exit`)
+    ends the caller; the command `orderproof audit` writes the report so far. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
     layout = Layout(token_axis, outputs, together, mask, position_ids)
