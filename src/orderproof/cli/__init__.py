@@ -30,14 +30,14 @@ def main() -> None:
         _collect_garbage_rarely()
         spare_imports()
         from orderproof.cli.application import main as run
-        from orderproof.cli.watched_process import tell_end
+        from orderproof.cli.watched_process import send_end
     except KeyboardInterrupt:
         sys.stderr.write("orderproof: interrupted\n")
         raise SystemExit(130) from None
     try:
         run()
     finally:
-        tell_end()
+        send_end()
 
 
 def keep_until_the_end() -> None:

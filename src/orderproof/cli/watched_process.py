@@ -26,8 +26,8 @@ from orderproof.signals import ENDING, interrupt_on_termination
 
 Update = Callable[[str, int, int], None]
 
-_STAGE, _PLAN, _REPORT, _END = b"s", b"p", b"r", b"e"  # what a line in the pipe tells
-_told: list[tuple[int, BinaryIO]] = []  # in the child: its process, and the pipe to the parent
+_STAGE, _PLAN, _REPORT, _END = b"s", b"p", b"r", b"e"  # the first letter of a line in the pipe
+_parent_pipe: list[tuple[int, BinaryIO]] = []  # in the child: its process, and the pipe to the parent
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def go_on_in_child() -> Crash | None:
     os.close(read)
     forked_process.end_with_parent(parent, library)
     interrupt_on_termination()
-    _told.append((os.getpid(), os.fdopen(write, "wb")))
+    _parent_pipe.append((os.getpid(), os.fdopen(write, "wb")))
     return None
 
 
 def noted(show: Update) -> Update:
-    """A function that shows progress, and tells the parent."""
+    """A function that shows progress, and sends it to the parent."""
 
     def update(text: str, done: int, total: int) -> None:
         _send(_STAGE, json.dumps(text))
@@ -80,24 +80,24 @@ def noted(show: Update) -> Update:
 
 
 def plan(undecided: Report) -> None:
-    """Tell the parent the report if no law is reached."""
-    if _told:
+    """Send the parent the report for the case that no law is reached."""
+    if _parent_pipe:
         _send(_PLAN, undecided.model_dump_json())
 
 
 def keep(report: Report) -> None:
-    """Tell the parent the report so far."""
-    if _told:
+    """Send the parent the report so far."""
+    if _parent_pipe:
         _send(_REPORT, report.model_dump_json())
 
 
-def tell_end() -> None:
-    """Tell the parent that the command ends by itself."""
+def send_end() -> None:
+    """Say to the parent that the command ends by itself."""
     _send(_END, "")
 
 
 def _send(kind: bytes, text: str) -> None:
-    for process, pipe in _told:
+    for process, pipe in _parent_pipe:
         if os.getpid() != process:
             os._exit(0)  # the model forked, and this is its child
         pipe.write(kind + text.encode() + b"\n")
@@ -106,27 +106,27 @@ def _send(kind: bytes, text: str) -> None:
 
 @dataclass
 class _Watch:
-    """The parent: what the child has told, and its end."""
+    """The parent: what the child has sent, and its end."""
 
     child: int
     pipe: int
-    told: dict[bytes, bytes] = field(default_factory=dict)  # the last line of each kind
+    received: dict[bytes, bytes] = field(default_factory=dict)  # the last line of each kind
 
     def crash(self) -> Crash:
         """The crash of the child. Ends this process if the child ends as a command does."""
         with _signals_forwarded(self.child):
             self._read_until_the_end()
             _, status = os.waitpid(self.child, 0)
-        if _END in self.told:
+        if _END in self.received:
             raise SystemExit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
         forked_process.kill_tree(os.getpid(), itself=False)
         restore_terminal()
-        stage = json.loads(self.told.get(_STAGE, b'"starting"'))
+        stage = json.loads(self.received.get(_STAGE, b'"starting"'))
         reason = f'the process {forked_process.exit_description(status)} during "{stage}"'
         return Crash(reason, self._report(reason))
 
     def _read_until_the_end(self) -> None:
-        """Read what the child tells; a process that it started may keep the pipe open."""
+        """Read what the child sends; a process that it started may keep the pipe open."""
         end = os.pidfd_open(self.child)
         left = b""
         while True:
@@ -135,7 +135,7 @@ class _Watch:
                 break
             part = os.read(self.pipe, 1 << 16)
             *lines, left = (left + part).split(b"\n")
-            self.told |= {line[:1]: line[1:] for line in lines}
+            self.received |= {line[:1]: line[1:] for line in lines}
             if not part:
                 break
         os.close(end)
@@ -143,11 +143,11 @@ class _Watch:
 
     def _report(self, reason: str) -> Report | None:
         """The report so far, with the laws that were not reached."""
-        if _PLAN not in self.told:
+        if _PLAN not in self.received:
             return None
-        planned = Report.model_validate_json(self.told[_PLAN])
-        last = Report.model_validate_json(self.told.get(_REPORT, self.told[_PLAN]))
-        found = last.findings if _REPORT in self.told else ()
+        planned = Report.model_validate_json(self.received[_PLAN])
+        last = Report.model_validate_json(self.received.get(_REPORT, self.received[_PLAN]))
+        found = last.findings if _REPORT in self.received else ()
         decided = {finding.law for finding in found}
         left = [f.model_copy(update={"reason": reason}) for f in planned.findings if f.law not in decided]
         return last.model_copy(update={"findings": (*found, *left), "notes": (*last.notes, reason)})
