@@ -78,7 +78,7 @@ def run_audit(
 def expectations_of_named_laws(
     laws: Sequence[Law], model_kind: str, expect: Mapping[str, Expectation] | None
 ) -> dict[str, Expectation]:
-    """The stated expectations, and that a check holds if the user names it and states nothing."""
+    """The stated expectations, and that a law holds if the user names it and neither user nor kind states more."""
     kind_expects = {law.name: law.expected(model_kind) for law in laws}
     named = {law.name: law.expected(model_kind, named=True) for law in laws}
     return {**{name: e for name, e in named.items() if e != kind_expects[name]}, **(expect or {})}

@@ -40,6 +40,7 @@ def audit(
     mask: options.Mask = None,
     position_ids: options.PositionIds = None,
     timeout: options.Timeout = 120.0,
+    strict: options.Strict = False,
     against: options.Against = None,
     allow_network: options.AllowNetwork = False,
     details: options.Details = False,
@@ -47,8 +48,8 @@ def audit(
 ) -> None:
     """Audit a model: prove, refute or measure each law of order, and list where order enters.
 
-    Checks pass or fail; properties describe the model. A check that is named, the kind of the model (--as) or --expect
-    states what is expected.
+    Checks pass or fail; properties describe the model. The kind of the model (--as), a named law (--law) or --expect
+    states what is expected. A law that is named should hold; --expect LAW=any expects nothing of it.
 
     \b
     Examples:
@@ -56,6 +57,7 @@ def audit(
       orderproof audit arch:llama --tiny --html report.html
       orderproof audit my_model.py:build --law causal      exit code 1 if it is not causal
       orderproof audit my_model.py:build --as decoder      all that a decoder should do
+      orderproof audit my_model.py:build --as decoder --strict     exit code 3 if a law of it was not tested
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
       orderproof audit ./checkpoint --against mlx
@@ -108,7 +110,7 @@ def audit(
             interrupted = True
     if report is None:
         raise KeyboardInterrupt
-    report = report.model_copy(update={"interrupted": interrupted})
+    report = report.model_copy(update={"interrupted": interrupted, "strict": strict})
     from orderproof.report import render_text, write_html, write_json, write_junit, write_markdown, write_sarif
 
     written = write_outputs(

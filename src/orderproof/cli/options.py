@@ -24,7 +24,8 @@ Laws = Annotated[
     list[str] | None,
     typer.Option(
         "--law",
-        help="A law by name or code; repeatable. A check that is named is expected to hold. All laws by default.",
+        help="A law by name or code; repeatable. It is expected to hold, a property too, unless --as or --expect says "
+        "otherwise: --expect NAME=any. All laws by default.",
     ),
 ]
 Length = Annotated[
@@ -92,6 +93,12 @@ Timeout = Annotated[
         metavar="SECONDS",
         min=0.001,
         help="Time limit for each law, which is then undecided, and for the first call of a Python object.",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Exit code 3 if a law that is expected of the model was not tested, for whatever reason."
     ),
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print every proof, comparison, witness and assumption too.")]

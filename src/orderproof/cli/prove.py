@@ -52,7 +52,7 @@ def prove(
     allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Prove or refute one law, or measure it.
+    """Prove or refute one law, or measure it. It is expected to hold; --expect LAW=any expects nothing of it.
 
     \b
     Examples:
