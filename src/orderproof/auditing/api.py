@@ -25,6 +25,7 @@ from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, find_model_law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
+from orderproof.models.modes import check_mode
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
 from orderproof.models.trial_call import call_timeout
@@ -103,6 +104,7 @@ def prove(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
     weights: Weights = "all",
     uniform: Sequence[str] = (),
     expect: Expectation | None = None,
@@ -120,7 +122,7 @@ def prove(
     check_expectation(expect, law)
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
-    layout = Layout(token_axis, outputs, together, mask, position_ids)
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode))
     with _unchanged(subject):
         context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
         results = _findings(context, law, expect, weights, uniform)
@@ -189,6 +191,7 @@ def audit(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
     expect: Mapping[str, Expectation] | None = None,
     kind: str | None = None,
     seed: int = 0,
@@ -204,10 +207,10 @@ def audit(
     overrides the expected results by law: with `{"permutation": "any"}` it is not a check. With `strict`, an expected
     law that was not tested makes the exit code 3. With `against`, an engine by name or several, the laws of ports are
     decided instead: the engine computes what the subject computes in transformers. `inputs`, `token_axis`, `outputs`,
-    `together`, `mask` and `position_ids` are those of `from_module`. Raises `UsageError`, `SubjectError`.
+    `together`, `mask`, `position_ids` and `mode` are those of `from_module`. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
-    layout = Layout(token_axis, outputs, together, mask, position_ids)
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode))
     if against is not None:
         given = {"inputs": inputs, "length": length, layout.stated: layout.stated or None, "kind": kind}
         if unwanted := [name for name, value in given.items() if value is not None]:

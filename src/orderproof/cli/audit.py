@@ -39,6 +39,7 @@ def audit(
     together: options.Together = False,
     mask: options.Mask = None,
     position_ids: options.PositionIds = None,
+    mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
     strict: options.Strict = False,
     against: options.Against = None,
@@ -65,7 +66,7 @@ def audit(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, markdown, certificate, source=subject)
-    layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
+    layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode)
     if against:
         check_port_options(subject, against, certificate=certificate, layout=layout, attention=attention, length=length)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
@@ -101,7 +102,8 @@ def audit(
         try:
             for report in reports:  # noqa: B007
                 pass
-            if html is not None and loaded is not None and report is not None and report.violations:
+            scripted = html is not None and mode == "eval"  # a script calls the model in eval mode
+            if scripted and loaded is not None and report is not None and report.violations:
                 from orderproof.reproduction import with_scripts
 
                 update("writing scripts of failed checks", 0, 1)

@@ -11,7 +11,7 @@ import typer
 from orderproof.catalogue.laws import compares_engines, find_law
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
-from orderproof.subject_spec import MODEL_KINDS, kind_assumption
+from orderproof.subject_spec import MODEL_KINDS, MODES, kind_assumption
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
@@ -45,6 +45,12 @@ Expect = Annotated[
 def _checked_kind(kind: str | None) -> str | None:
     kind_assumption(kind)
     return kind
+
+
+def _checked_mode(mode: str) -> str:
+    if mode not in MODES:
+        raise UsageError(f"expected --mode {' or --mode '.join(MODES)}; got {mode!r}")
+    return mode
 
 
 Kind = Annotated[
@@ -156,6 +162,18 @@ PositionIds = Annotated[
         "--position-ids",
         metavar="NAME",
         help="State the argument of file.py:name that takes position ids [row, token]; none: there is none.",
+    ),
+]
+
+
+Mode = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="|".join(MODES),
+        callback=_checked_mode,
+        help="The mode in which file.py:name is audited: train is the forward of training, with dropout and the "
+        "statistics of the batch. A module is audited in eval mode by default, whatever its mode.",
     ),
 ]
 
