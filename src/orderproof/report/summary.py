@@ -105,7 +105,7 @@ def exit_code_text(report: Report) -> str:
         text = "every check passed" if phrases.checks(report.findings) else "nothing is expected of this model"
         return f"{text}; {_untested_text(report)} (exit code 3 with --strict)" if report.untested else text
     texts = [expectation_text(f) for f in report.undecided]
-    texts += [] if report.decided else ["no law was decided, so nothing was checked"]
+    texts += [] if texts or report.decided else ["no law was decided, so nothing was checked"]
     texts += [_untested_text(report)] if report.strict and report.untested else []
     return "; ".join([*texts, "no check failed"])
 
