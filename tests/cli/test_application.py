@@ -26,7 +26,7 @@ CAUSAL, BLIND, BROKEN = f"{FILE}:Causal", f"{FILE}:Attention", f"{FILE}:NotANumb
         (BLIND, "causal", "holds", 1),
         (BLIND, "causal", "fails", 0),
         (BROKEN, "causal", "holds", 3),
-        (BROKEN, "causal", "any", 0),
+        (BROKEN, "causal", "any", 3),
     ],
 )
 def test_the_exit_code_follows_from_the_checks(run: Run, subject: str, law: str, expect: str, code: int) -> None:
