@@ -19,7 +19,7 @@ from orderproof.laws import InputChange
 from orderproof.models.row_counts import inputs_with_rows
 from orderproof.recording.execution import relative_difference
 
-MOST_SCORES = 4_000_000  # rows times tokens times tokens of one call: 16 MB of scores in float32 for each head
+MOST_SCORES = 1_000_000  # rows times tokens times tokens of one call: 4 MB of scores in float32 for each head
 
 
 def differing_changes(runs: LawRuns, length: int, changes: Sequence[InputChange]) -> list[InputChange] | None:
@@ -41,6 +41,8 @@ def differing_changes(runs: LawRuns, length: int, changes: Sequence[InputChange]
             sizes += _differences(runs, tokens, others, part, axes.row)
     except Exception as error:  # noqa: BLE001 - third-party code: it may fail with this number of rows in any way
         runs.note_internal(error)
+        return None
+    except SystemExit:  # raised by the model
         return None
     found = sorted(zip(sizes, range(len(changes)), strict=True), reverse=True)
     return [changes[k] for size, k in found if FLOAT32_SUSPICION < size < math.inf]
@@ -68,6 +70,8 @@ def _differences(
         torch.cat(list(same)) if has else same[0] for same, has in zip(zip(*each, strict=True), has_rows, strict=True)
     )
     output = runs.runs.outputs(joined)[runs.output]
-    before, *after = output.unflatten(row, (len(each), -1)).unbind(row)
-    pairs = (runs.law.expected_and_actual(before, x, runs.dims, change) for x, change in zip(after, changes, strict=True))
+    before, *after = output.chunk(len(each), row)
+    pairs = (
+        runs.law.expected_and_actual(before, x, runs.dims, change) for x, change in zip(after, changes, strict=True)
+    )
     return [relative_difference(*pair) for pair in pairs]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from orderproof.auditing.record.law_walk import Weights
-from orderproof.auditing.search.call_variants import MAX_WORK, weight_count
+from orderproof.auditing.search.call_variants import weight_count
 from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.auditing.search.replacements import (
     Replacement,
@@ -27,6 +27,8 @@ COMPARED_CHANGES = 4  # at a length at which nothing is proved
 FEWER_CHANGES = 2  # at a length at which a theorem holds, and at a long one: the first and the last change
 LONG = 100  # [tokens]
 MIN_CHANGES = 16  # of all changes at a length, however much work they are
+MOST_WORK = 5e8  # tokens times weights in matrices, of all changes at a length; every cut of a tiny model at 64 tokens
+MOST_RUNS = 64  # where rows cannot be added
 MOST_REPEATED = 4  # changes that differ in one call, each repeated as a pair of runs
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
 Changes = Callable[[int], Iterable[InputChange]]
@@ -79,11 +81,11 @@ class WitnessSearch(LawRuns):
         every = list(self.law.every_change(length, self.context.batch_size))
         if len(every) <= tried:
             return []
-        most = max(MIN_CHANGES, int(MAX_WORK / (length * weight_count(self.runs.subject))))
+        most = max(MIN_CHANGES, int(MOST_WORK / (length * weight_count(self.runs.subject))))
         some = [every[k] for k in evenly_spaced(len(every), most)]
         found = differing_changes(self, length, some)
         # Without rows each change is a run of its own.
-        return [some[k] for k in evenly_spaced(len(some), MIN_CHANGES)] if found is None else found[:MOST_REPEATED]
+        return [some[k] for k in evenly_spaced(len(some), MOST_RUNS)] if found is None else found[:MOST_REPEATED]
 
     def _search_with_replacements(
         self, replacements: Iterable[Replacement], lengths: list[int]
