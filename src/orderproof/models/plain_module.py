@@ -21,6 +21,7 @@ from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
 from orderproof.models.call_arguments import TriangularMask, WithMasks, template_call, triangular_mask
 from orderproof.models.derived_inputs import derive_inputs
+from orderproof.models.eval_mode import switch_to_eval
 from orderproof.models.exported_program import exported_module
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
@@ -89,7 +90,7 @@ def from_module(
     name = name or type(module).__name__
     layout = Layout(token_axis, outputs, together, mask, position_ids)
     _check_device(module, inputs, name)
-    module.eval()
+    mode_notes = switch_to_eval(module)
     if inputs is None and _is_pretrained(module):
         refuse_layout(name, layout, "a model of transformers, whose axes are known")
         from orderproof.models.hf.build_subject import build_subject
@@ -105,6 +106,7 @@ def from_module(
     notes = (
         ("torch.compile is not used: compiled parts run eagerly",) if any(map(is_compiled, module.modules())) else ()
     )
+    notes = (*mode_notes, *notes)
     if is_compiled(module) and hasattr(module, "_orig_mod"):
         module = module.get_submodule("_orig_mod")
     original = module
