@@ -8,7 +8,8 @@ Lemma (pointwise_equivariant). Let C[e] = h(A[e], B[e], ...) elementwise, with b
   4. An element that one operand alone decides depends on that operand alone: 0 x, 0 / x, -inf + x, False and x,
      True or x, and the branch that `where` does not take.
   5. An integer equals itself: x == x is true and x < x false, whatever x is.
-Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands. 5 is elementary.
+Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands. 5:
+elementary.
 Arithmetic: exact in floating point too; case 4 needs finite x, and a divisor x that is not 0.
 Machine-checked (proofs/rules/pointwise_lemma.v): pointwise_equivariant, pointwise_constant, pointwise_not_determined,
 pointwise_decided.
