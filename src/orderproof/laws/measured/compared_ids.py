@@ -43,6 +43,8 @@ def _compared_ids(calls: CachedCalls) -> list[int]:
 class _ComparedIds(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The integers with which a call compares integer tensors of this many elements."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, count: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.count, self.found = count, dict[int, None]()
