@@ -34,7 +34,7 @@ def uncompiled_flex_attention() -> Iterator[None]:
 
 def is_flex_attention(func: Any) -> bool:
     """True of the higher-order operator of flex attention."""
-    return isinstance(func, HigherOrderOperator) and func.name() == "flex_attention"
+    return isinstance(func, HigherOrderOperator) and func.name() == "flex_attention"  # type: ignore[no-untyped-call]
 
 
 def call_as_operators(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -39,6 +39,7 @@ from orderproof.diagnosis.rule import OperatorCall, RuleNotApplicable, dtype_of,
 from orderproof.diagnosis.value_transfer import (
     MULTIPLY,
     OPERATORS_WITH_ABSORBING_VALUES,
+    absorbs_all,
     has_large_constant,
     has_large_number,
     select,
@@ -99,7 +100,7 @@ def _dependence_and_ranges(
     """Dependence and value ranges of the result, from the value ranges of the operands."""
     ranges = [_operand_ranges(call, o, table=name in MULTIPLY) for o in operands]
     dependence = join(dependences)
-    if all(r.is_ordinary for r in ranges) and not has_large_number(call, name):
+    if all(r.is_ordinary for r in ranges) and not (has_large_number(call, name) or absorbs_all(call, name)):
         return dependence, None
     if name in ("where", "masked_fill"):
         _mark_used(call, operands, ranges)

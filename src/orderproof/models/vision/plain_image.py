@@ -106,7 +106,7 @@ class ImageAdapter(ModelAdapter):
             drawn.append(self._draw(seed + 1000 * len(drawn)))
         return torch.cat(drawn)[:rows]
 
-    def call(self, tokens: Tensor, **_: Any) -> ModelOutput:  # type: ignore[override]
+    def call(self, tokens: Tensor, **_: Any) -> ModelOutput:
         """The first tensor in the output."""
         tensors = output_tensors(self.module(tokens))
         if not tensors:
