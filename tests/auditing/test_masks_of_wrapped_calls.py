@@ -90,14 +90,16 @@ def _subject(inputs: Mapping[str, Any]) -> Subject:
     return from_module(LeaksWithMask(), inputs)
 
 
-def test_a_mask_among_the_inputs_is_not_given_twice() -> None:
+def test_a_mask_among_the_inputs_is_given_once() -> None:
     mask = torch.ones(2, 7, dtype=torch.long)
     for inputs in (
         {"input_ids": IDS, "attention_mask": mask},
         {"input_ids": IDS, "attention_mask": mask, "scale": 2.0},
     ):
         subject = _subject(inputs)
-        assert subject.bind_inputs is None or subject.bind_inputs(("attention_mask",), "padded") is None
+        assert subject.token_axes == (1,)
+        report = audit(subject, laws=["padding"])
+        assert [(f.call_mode, f.outcome) for f in report.findings] == [("padded", "pass")]
 
 
 def test_the_free_arguments_of_a_call_are_those_that_the_inputs_do_not_give() -> None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from orderproof import audit, prove
 from orderproof.models import from_module
-from orderproof.models.call_arguments import triangular_mask
+from orderproof.models.roles.computed_inputs import triangular_mask
 
 TOKENS = torch.randn(2, 7, 16)
 
@@ -89,8 +89,8 @@ def test_triangular_masks_are_recognised(diagonal):
     mask = triangular_mask(square[None, None], 7)
     assert mask is not None
     assert mask.diagonal == diagonal
-    assert torch.equal(mask.for_tokens(7, torch.device("cpu")), square[None, None])
-    wide = mask.for_tokens(11, torch.device("cpu"))
+    assert torch.equal(mask.for_call(1, 7, torch.device("cpu")), square[None, None])
+    wide = mask.for_call(1, 11, torch.device("cpu"))
     assert torch.equal(wide[0, 0] == 0, torch.ones(11, 11).tril(diagonal) > 0)
     assert triangular_mask(torch.rand(7, 7), 7) is None
     assert triangular_mask(torch.ones(7, 7), 7) is None

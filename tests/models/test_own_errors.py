@@ -8,8 +8,8 @@ from torch import nn
 
 from orderproof.errors import PositionError, UnsupportedCallError, UsageError
 from orderproof.models import from_module
-from orderproof.models.named_arguments import NamedArguments
 from orderproof.models.own_errors import raise_own_error
+from orderproof.models.roles.named_arguments import NamedArguments
 from orderproof.models.settings import apply_setting
 
 
@@ -55,7 +55,9 @@ def test_a_setting_that_the_model_refuses_is_not_applicable_with_its_error():
 
 
 def test_an_error_of_this_package_in_a_setting_is_raised():
-    subject = from_module(_Refuses(UsageError("a defect")), torch.randn(2, 7, 8))
+    module = _Refuses(ValueError("no masks"))
+    subject = from_module(module, torch.randn(2, 7, 8))
+    module.error = UsageError("a defect")
     with pytest.raises(UsageError, match="a defect"):
         apply_setting(subject, "padded")
 

@@ -90,24 +90,25 @@ def test_token_ids_stay_in_range_and_masks_and_positions_keep_their_form():
     class Reads(nn.Module):
         def forward(self, numbers, mask, positions, scale):
             assert mask.dtype == torch.bool
+            assert mask.all()
+            assert mask.shape == numbers.shape
+            assert torch.equal(positions, torch.arange(numbers.shape[1]).expand_as(numbers))
             return (numbers + positions) * mask * scale
 
     numbers = torch.tensor([[3, 9, 4, 5], [3, 3, 9, 9]])
     mask, positions, scale = torch.ones(2, 4, dtype=torch.bool), torch.arange(4)[None], torch.tensor(2.0)
     subject = from_module(Reads(), (numbers, mask, positions, scale))
-    assert subject.token_axes == (1, 1, 1, None)
+    assert subject.token_axes == (1, None)
     drawn = subject.sample(9).inputs
     assert drawn[0].shape == (2, 9)
     assert 3 <= drawn[0].min() <= drawn[0].max() <= 9
-    assert drawn[1].all()
-    assert drawn[1].shape == (2, 9)
-    assert torch.equal(drawn[2], torch.arange(9)[None])
-    assert torch.equal(drawn[3], scale)
+    assert torch.equal(drawn[1], scale)
+    assert subject.module(*drawn).shape == (2, 9)
 
 
 def test_named_inputs_are_passed_by_name():
     subject = from_module(Table(), {"mask": torch.ones(2, 5), "x": torch.randn(2, 5, 8)}, token_axis=[1, 1])
-    assert [tensor.shape for tensor in subject.sample(5).inputs] == [(2, 5), (2, 5, 8)]
+    assert [tensor.shape for tensor in subject.sample(5).inputs] == [(2, 5, 8)]
 
 
 def test_a_fixed_length_is_found_by_calling():

@@ -206,4 +206,5 @@ def subject_record(subject: Subject, axes: Mapping[str, str] | None = None) -> S
         detail=subject.load_summary,
         configuration=dict(subject.configuration),
         axes=dict(axes or {}),
+        inputs=subject.input_roles,
     )

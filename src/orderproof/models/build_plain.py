@@ -16,9 +16,11 @@ from orderproof.models.axes import OutputAxes, input_text, stated_axes
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls, calls_to_try, row_layouts
 from orderproof.models.module_wrappers import with_rows_first
-from orderproof.models.named_arguments import NamedArguments, named_arguments
 from orderproof.models.plain_adapter import build_adapter
 from orderproof.models.process_state import preserved_settings
+from orderproof.models.roles.example_roles import ExampleRoles
+from orderproof.models.roles.named_arguments import NamedArguments, named_arguments
+from orderproof.models.roles.table import role_table
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
     MIN_DEFAULT_LENGTH,
@@ -39,7 +41,12 @@ _SEPARATE = (
 
 
 def build_plain_subject(
-    module: nn.Module, original: nn.Module, examples: ExampleInputs, length: int | None, layout: Layout
+    module: nn.Module,
+    original: nn.Module,
+    examples: ExampleInputs,
+    length: int | None,
+    layout: Layout,
+    roles: ExampleRoles,
 ) -> Subject:
     """The subject of a module with example inputs; `original` is the module without wrappers. Raises `SubjectError`."""
     sizes = tensor_sizes(module) | examples.non_token_sizes
@@ -62,7 +69,7 @@ def build_plain_subject(
             name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
         }
     notes += [*calls.unread_outputs, *_shared_examples(examples)]
-    arguments = named_arguments(calls, layout, call)
+    arguments = named_arguments(calls, layout, call, roles)
     notes += arguments.notes(layout)
     input_rows = call.examples.row_axes or (None,) * len(call.examples.tensors)
     output_rows = {name: axes.row for name, axes in axes_of_outputs.items() if axes.row}
@@ -84,6 +91,7 @@ def build_plain_subject(
         axes_text=_input_texts(call.examples, layout) | {name: axes.text for name, axes in axes_of_outputs.items()},
         notes=tuple(notes),
         row_inputs=tuple(axis is not None for axis in input_rows),
+        input_roles=role_table(roles, call.examples, arguments, layout),
     )
     if any(input_rows) or output_rows:
         subject = with_rows_first(subject, input_rows, output_rows)

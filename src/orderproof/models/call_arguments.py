@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from orderproof.models.forward_arguments import PassesKeywordsOn
@@ -43,44 +42,48 @@ class TemplateCall(PassesKeywordsOn):
 
 
 def template_call(
-    model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any]
-) -> tuple[TemplateCall, tuple[Tensor, ...]]:
-    """A module that takes the tensors in these arguments, and the tensors."""
-    tensors: list[Tensor] = []
+    model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any], names: Sequence[str] = ()
+) -> tuple[TemplateCall, dict[str, Tensor]]:
+    """A module that takes the tensors in these arguments, and the tensors by their names.
+
+    A tensor has the name of its argument, or its key in a container. ``names`` are those of positional arguments.
+    """
+    found: dict[str, Tensor] = {}
     if isinstance(inputs, Mapping):
-        keywords = {name: _emptied(value, tensors) for name, value in inputs.items()}
-        return TemplateCall(model, (), keywords), tuple(tensors)
-    return TemplateCall(model, [_emptied(value, tensors) for value in inputs], {}), tuple(tensors)
+        return TemplateCall(model, (), {name: _emptied(name, value, found) for name, value in inputs.items()}), found
+    named = zip((*names, *[""] * len(inputs)), inputs, strict=False)
+    return TemplateCall(model, [_emptied(name, value, found) for name, value in named], {}), found
 
 
-def _emptied(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with a hole for each tensor, which is added to the list."""
+def _emptied(name: str, value: Any, found: dict[str, Tensor]) -> Any:
+    """The value with a hole for each tensor, which is added to those found under the name of its innermost key."""
     if isinstance(value, Tensor):
-        tensors.append(value)
-        return _Hole(len(tensors) - 1)
-    return _mapped(value, lambda part: _emptied(part, tensors))
+        free = name if name and name not in found else f"input {len(found)}"
+        found[free] = value
+        return _Hole(len(found) - 1)
+    return _mapped(value, lambda key, part: _emptied(key if isinstance(key, str) else name, part, found))
 
 
 def _filled(value: Any, tensors: Sequence[Tensor]) -> Any:
     if isinstance(value, _Hole):
         return tensors[value.number]
-    return _mapped(value, lambda part: _filled(part, tensors))
+    return _mapped(value, lambda _, part: _filled(part, tensors))
 
 
-def _mapped(value: Any, act: Any) -> Any:
-    """A container of the same type whose parts are what `act` returns for them; other values as they are."""
+def _mapped(value: Any, act: Callable[[Any, Any], Any]) -> Any:
+    """A container of the same type whose parts are what `act` returns for key and part; other values as they are."""
     if isinstance(value, Mapping):
-        parts = {key: act(part) for key, part in value.items()}
+        parts = {key: act(key, part) for key, part in value.items()}
         return parts if type(value) is dict else type(value)(parts)  # type: ignore[call-arg]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(act, value))
+        return type(value)(*map(act, value._fields, value))
     if isinstance(value, list | tuple):
-        return type(value)(map(act, value))
+        return type(value)(act(None, part) for part in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type | _Hole):
         made = copy.copy(value)
         for field in dataclasses.fields(value):
             if hasattr(value, field.name):
-                object.__setattr__(made, field.name, act(getattr(value, field.name)))
+                object.__setattr__(made, field.name, act(field.name, getattr(value, field.name)))
         return made
     return value
 
@@ -114,86 +117,3 @@ def as_dictionaries(value: Any) -> Any:
 
 def _has_dataclass(values: Any) -> bool:
     return any(dataclasses.is_dataclass(value) and not isinstance(value, Mapping) for value in values)
-
-
-# ------------------------------------------------------------------------------------------ masks
-
-
-@dataclass(frozen=True)
-class TriangularMask:
-    """A mask [..., token, token] with one value up to a diagonal and another after it.
-
-    Attributes:
-        diagonal: The last key with the first value is `query + diagonal`.
-        first: The value up to the diagonal.
-        second: The value after it.
-        dtype: Its dtype.
-        leading: The number of axes of size 1 before the last two.
-
-    """
-
-    diagonal: int
-    first: float
-    second: float
-    dtype: torch.dtype
-    leading: int
-
-    def for_tokens(self, tokens: int, device: torch.device) -> Tensor:
-        """The mask for a number of tokens."""
-        index = torch.arange(tokens, device=device)
-        seen = index <= index.unsqueeze(-1) + self.diagonal
-        if self.dtype is torch.bool:
-            mask = seen if self.first else ~seen
-        else:
-            mask = torch.where(seen, self.first, self.second).to(self.dtype)
-        return mask[(None,) * self.leading]
-
-
-def triangular_mask(value: Tensor, tokens: int) -> TriangularMask | None:
-    """The mask of which this is the one for a number of tokens; None if it is none."""
-    shape = tuple(value.shape)
-    if len(shape) < 2 or tokens < 2 or shape != (1,) * (len(shape) - 2) + (tokens, tokens):
-        return None
-    square = value.detach().reshape(tokens, tokens)
-    for diagonal in (0, -1, 1):
-        if tokens <= diagonal + 1:
-            continue
-        mask = TriangularMask(diagonal, float(square[-1, 0]), float(square[0, -1]), value.dtype, len(shape) - 2)
-        if mask.first != mask.second and torch.equal(mask.for_tokens(tokens, value.device), value.detach()):
-            return mask
-    return None
-
-
-class ComputedInput(Protocol):
-    """An input that follows from the number of tokens."""
-
-    def for_tokens(self, tokens: int, device: torch.device) -> Tensor:
-        """The input for a number of tokens."""
-
-
-class WithMasks(PassesKeywordsOn):
-    """A module some of whose inputs are computed for the number of tokens, not given."""
-
-    def __init__(
-        self, model: nn.Module, masks: Mapping[int, ComputedInput], tokens: tuple[int, int], count: int
-    ) -> None:
-        super().__init__()
-        self.model = model
-        self.masks = dict(masks)  # by the place of the input
-        self.tokens = tokens  # the input and its axis that has tokens
-        self.count = count  # of the inputs and masks together
-
-    def _gives(self, name: str, place: int) -> bool:
-        del name
-        return not isinstance(self.model, PassesKeywordsOn) and place < self.count
-
-    def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
-        """Call the module with its inputs and the masks."""
-        given = iter(inputs)
-        place, axis = self.tokens
-        count, device = inputs[place].shape[axis], inputs[place].device
-        return self.model(*self._arguments(given, count, device), **keywords)
-
-    def _arguments(self, given: Iterator[Tensor], count: int, device: torch.device) -> Iterator[Tensor]:
-        for place in range(self.count):
-            yield self.masks[place].for_tokens(count, device) if place in self.masks else next(given)

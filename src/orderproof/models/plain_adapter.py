@@ -1,4 +1,4 @@
-"""Calls of plain modules for measured laws: one input of tokens, and the arguments that their forward names."""
+"""Calls of plain modules for measured laws, with the inputs and the arguments that their forward names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
 from orderproof.errors import SubjectError, UnsupportedCallError
 from orderproof.models.module_thresholds import module_thresholds
-from orderproof.models.named_arguments import NamedArguments
+from orderproof.models.roles.input_packing import InputPacking, float_dtype
+from orderproof.models.roles.named_arguments import NamedArguments
+from orderproof.models.row_counts import SEED_STEP, inputs_with_rows
 from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
 from orderproof.models.trial_call import check_trial_call
+from orderproof.recording.captured_graph import leaves_by_name
 
 
 class PlainModuleAdapter(ModelAdapter):
-    """A module with one input [row, token, ...]."""
+    """A module with any number of inputs, of which one has tokens and the others accompany it or its rows."""
 
     output_name = "output"
 
@@ -30,47 +33,75 @@ class PlainModuleAdapter(ModelAdapter):
         self.thresholds = module_thresholds(subject.module)
         self.causal = subject.model_kind == "causal_lm"
         self.arguments = arguments
+        example = subject.sample(subject.default_length).inputs
+        self.packing = InputPacking(example, inputs_with_rows(subject), subject.token_axes)
+        self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.packs_documents else 1
         self.supported_inputs = frozenset(
             {*["mask"] * (arguments.mask is not None), *["positions"] * (arguments.position_ids is not None)}
         )
+        if arguments.position_ids is not None:
+            self.first_position_id = arguments.position_ids.first
 
     def sample_tokens(self, rows: int, tokens: int, seed: int) -> Tensor:
-        samples: list[Tensor] = []
-        while sum(map(len, samples)) < rows:
-            samples.append(self.subject.sample(tokens, seed + 1000 * len(samples)).inputs[0])
-        return torch.cat(samples)[:rows]
+        drawn = self._drawn(rows, tokens, seed)
+        if self.packing.is_single:
+            return drawn[0]
+        first = next(place for place, axis in enumerate(self.subject.token_axes) if axis is not None)
+        companions = self._drawn(rows, tokens, 0)  # the same for all tokens that are drawn
+        return self.packing.pack((*companions[:first], drawn[first], *companions[first + 1 :]))
+
+    def _drawn(self, rows: int, tokens: int, seed: int) -> tuple[Tensor, ...]:
+        """The inputs with a number of rows, where they have rows."""
+        samples = [self.subject.sample(tokens, seed).inputs]
+        has_rows = inputs_with_rows(self.subject)
+        if not any(has_rows) or self.subject.packs_documents:
+            return samples[0]
+        place = has_rows.index(True)
+        while sum(len(inputs[place]) for inputs in samples) < rows:
+            samples.append(self.subject.sample(tokens, seed + SEED_STEP * len(samples)).inputs)
+        return tuple(
+            torch.cat([inputs[k] for inputs in samples])[:rows] if has else samples[0][k]
+            for k, has in enumerate(has_rows)
+        )
 
     def call(
         self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
         keep: bool | None = None,
     ) -> ModelOutput:  # fmt: skip
+        if not self.packing.has_rows and len(tokens) != 1:
+            raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
         arguments = {}
         if mask is not None and self.arguments.mask is not None:
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
-            arguments[self.arguments.position_ids] = positions
-        return ModelOutput(_first_tensor(self.module(tokens, **arguments)))
+            arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
+        inputs = self.packing.unpack(tokens, float_dtype(self.module))
+        return ModelOutput(self._output(self.module(*inputs, **arguments), tokens.shape[1]))
 
-
-def _first_tensor(output: Any) -> Tensor:
-    """The first tensor in the output of a module. Raises `UnsupportedCallError`."""
-    if isinstance(output, Tensor):
-        return output
-    leaves = output.values() if isinstance(output, dict) else output if isinstance(output, (tuple, list)) else ()
-    for leaf in leaves:
-        if isinstance(leaf, Tensor):
-            return leaf
-    raise UnsupportedCallError(f"expected a tensor as its output, got {type(output).__name__}")
+    def _output(self, result: Any, tokens: int) -> Tensor:
+        """The first output with tokens as [row, token, ...], else the first. Raises `UnsupportedCallError`."""
+        known = self.subject.output_axes or {}
+        found = {name: x for name, x in leaves_by_name(result).items() if isinstance(x, Tensor)}
+        if not found:
+            raise UnsupportedCallError(f"expected a tensor as its output, got {type(result).__name__}")
+        by_tokens = (name for name in found if name in known and len(known[name].tokens) == 1)
+        name = next(by_tokens, next(iter(found)))
+        output, axes = found[name], known.get(name)
+        if axes is None or len(axes.tokens) != 1:
+            return output
+        run = axes.tokens[0]
+        output = output.narrow(run.axis, run.before or 0, tokens) if run.extra else output
+        if axes.row is None:
+            return output.movedim(run.axis, 0).unsqueeze(0)
+        return output.movedim(run.axis, 1) if run.axis > 1 else output
 
 
 def build_adapter(subject: Subject, original: nn.Module, arguments: NamedArguments) -> ModelAdapter:
-    """The adapter of a plain module, which has these named arguments. Raises `UnsupportedCallError`."""
+    """The adapter of a plain module, which has these named arguments."""
     if isinstance(original, Transformer):
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
         causal = isinstance(original.stack, Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
-    if subject.token_axes != (1,):
-        raise UnsupportedCallError("it is not called with a single input [row, token, ...]")
     return PlainModuleAdapter(subject, arguments)
 
 

@@ -19,14 +19,18 @@ from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
-from orderproof.models.call_arguments import TriangularMask, WithMasks, template_call, triangular_mask
+from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
 from orderproof.models.eval_mode import switch_to_eval
 from orderproof.models.exported_program import exported_module
+from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
-from orderproof.models.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
 from orderproof.models.process_state import is_compiled
+from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMask, triangular_mask
+from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
+from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
+from orderproof.models.roles.position_argument import POSITION_NAMES
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
     MIN_DEFAULT_LENGTH,
@@ -113,10 +117,12 @@ def from_module(
     is_stated = token_axis is not None or inputs is None
     if inputs is None:
         module, examples, default_axis, input_notes = _default_inputs(module, name)
+        names: tuple[str, ...] = (next(iter(arguments_of_forward(module)), "input 0"),)
         notes = (*notes, *input_notes)
         token_axis = default_axis if token_axis is None else token_axis
     else:
-        module, examples = _as_positional(module, inputs, name)
+        module, given_by_name = _as_positional(module, inputs, name)
+        names, examples = tuple(given_by_name), tuple(given_by_name.values())
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
         raise SubjectError(f"{name}: the first input is empty, of shape {shape}; give one with rows and tokens")
@@ -126,17 +132,31 @@ def from_module(
     axes = resolve_token_axes(examples, token_axis, name)
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
+    subject = _with_roles(module.eval(), original, given, names, length, layout)
+    subject.notes = (*notes, *subject.notes)
+    return _with_assumptions(subject, assume or {})
+
+
+def _with_roles(
+    module: nn.Module,
+    original: nn.Module,
+    given: ExampleInputs,
+    names: Sequence[str],
+    length: int | None,
+    layout: Layout,
+) -> Subject:
+    """The subject of a module called with inputs of these names, after their roles are known."""
     documents = _packed_documents(given)
-    module, rest, mask_notes = _without_masks(module, given, documents)
+    roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
+    module, rest = roles.called(module, given)
     if documents:
         module, rest = as_one_row(module, rest)
-    subject = build_plain_subject(module.eval(), original, rest, length, layout)
+    subject = build_plain_subject(module.eval(), original, rest, length, layout, roles)
     if documents:
         mark_packed(subject, documents)
-    subject.notes = (*notes, *mask_notes, *subject.notes)
-    if not is_stated:
-        subject.notes = (*subject.notes, *axis_notes(examples, axes))
-    return _with_assumptions(subject, assume or {})
+    by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
+    subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
+    return subject
 
 
 def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
@@ -156,22 +176,24 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
         raise UsageError(f"{name}: expected no {layout.stated} with {what}; it would be ignored")
 
 
-def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Module, tuple[Tensor, ...]]:
+def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Module, dict[str, Tensor]]:
+    """The module called with tensors, and these tensors by the names of its arguments."""
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)
     if isinstance(inputs, Mapping):
         _check_keywords(module, inputs, name)
+        inputs = dict(sorted(inputs.items(), key=lambda item: item[0] in (*MASK_NAMES, *POSITION_NAMES)))
     values = tuple(inputs.values()) if isinstance(inputs, Mapping) else tuple(inputs)
     if any(isinstance(value, Tensor) and (value.is_nested or value.layout is not torch.strided) for value in values):
         raise SubjectError(
             f"{name}: expected dense tensors; got a nested or sparse one: give its rows padded to one length with a "
             "mask, or as one sequence with the boundaries of its documents (cu_seqlens)"
         )
-    if values and all(isinstance(value, Tensor) for value in values):
-        return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), values
-    call, tensors = template_call(module, inputs)
+    call, tensors = template_call(module, inputs, tuple(arguments_of_forward(module)))
     if not tensors:
         raise SubjectError(f"{name}: no tensor among the example inputs; {EXAMPLE_INPUTS_HINT}")
+    if all(isinstance(value, Tensor) for value in values):
+        return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), tensors
     return call, tensors
 
 
@@ -217,30 +239,22 @@ def _packed_documents(examples: ExampleInputs) -> dict[int, PackedDocuments]:
     }
 
 
-def _without_masks(
-    module: nn.Module, examples: ExampleInputs, documents: Mapping[int, PackedDocuments]
-) -> tuple[nn.Module, ExampleInputs, tuple[str, ...]]:
-    """The module with masks and places of documents computed for each length, the other inputs, and notes."""
-    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    masks: dict[int, TriangularMask | PackedDocuments] = {
+def _triangular_masks(examples: ExampleInputs) -> dict[int, ComputedInput]:
+    """The triangular masks among the inputs without an axis of tokens, by place."""
+    return {
         place: mask
         for place, (tensor, axis) in enumerate(zip(examples.tensors, examples.axes, strict=True))
         if axis is None and (mask := triangular_mask(tensor, examples.length)) is not None
     }
-    masks |= documents
-    if not masks:
-        return module, examples, ()
-    kept = [place for place in range(len(examples.tensors)) if place not in masks]
-    axis = examples.axes[first]
-    assert axis is not None
-    rest = ExampleInputs(tuple(examples.tensors[k] for k in kept), tuple(examples.axes[k] for k in kept), examples.name)
-    notes = tuple(
+
+
+def _triangular_notes(roles: ExampleRoles) -> tuple[str, ...]:
+    """A note for each triangular mask."""
+    return tuple(
         f"input {place}: a triangular mask, computed for each number of tokens"
-        for place in masks
-        if place not in documents
+        for place, computed in roles.computed.items()
+        if isinstance(computed, TriangularMask)
     )
-    count = len(examples.tensors)
-    return WithMasks(module, masks, (kept.index(first), axis), count), rest, notes
 
 
 def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tensor, ...], int, tuple[str, ...]]:

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from orderproof import batch_layout
 from orderproof.errors import first_line
-from orderproof.models.named_arguments import KeywordInputs
 from orderproof.models.own_errors import raise_own_error
+from orderproof.models.roles.named_arguments import KeywordInputs
 from orderproof.models.sample import Sample
 from orderproof.models.subject import Axis, Subject
 

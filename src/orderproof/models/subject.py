@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import UsageError
 from orderproof.models.sample import Sample
+from orderproof.records.input_role import InputRole
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -64,6 +65,7 @@ class Subject:
         build_decoder_adapter: The same for the decoder of an encoder-decoder.
         output_axes: The axes of each output, its rows first; None if they are found by calls of the audit.
         axes_text: The axes of each input and output in one line, as the module has them.
+        input_roles: The role of each input and how it is known, for the report.
         row_inputs: The first axis of each input runs over rows; None: that of inputs with tokens along another axis.
 
     """
@@ -102,6 +104,7 @@ class Subject:
     output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
     axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
     row_inputs: tuple[bool, ...] | None = field(default=None, repr=False)
+    input_roles: tuple[InputRole, ...] = field(default=(), repr=False)
 
     @property
     def part_and_name(self) -> str:

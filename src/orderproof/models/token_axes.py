@@ -6,21 +6,21 @@ Unless it is stated, the token axis is axis 1 of a 3-D float input [batch, token
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from torch import Tensor
 
 from orderproof.errors import SubjectError, UsageError
-from orderproof.models.input_sampling import TokenAxes
+from orderproof.models.input_sampling import ExampleInputs, TokenAxes
 from orderproof.subject_spec import TOKEN_AXIS_OPTION
 
 
-def axis_notes(examples: tuple[Tensor, ...], axes: TokenAxes) -> tuple[str, ...]:
-    """A note for each token axis that was found by its size alone."""
+def axis_notes(examples: ExampleInputs, known: Container[int]) -> tuple[str, ...]:
+    """A note for each token axis that was found by its size alone, but for inputs whose role is known."""
     return tuple(
         f"input {index}: axis {axis} counts as token axis because of its size; override with token_axis"
-        for index, (tensor, axis) in enumerate(zip(examples, axes, strict=True))
-        if axis is not None and axis != _default_token_axis(tensor, None)
+        for index, (tensor, axis) in enumerate(zip(examples.tensors, examples.axes, strict=True))
+        if index not in known and axis is not None and axis != _default_token_axis(tensor, None)
     )
 
 

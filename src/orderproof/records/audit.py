@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from orderproof.records.document import Document, Record, schema_version
+from orderproof.records.input_role import InputRole
 
 Verdict = Literal["proved", "refuted", "undecided", "held", "not_applicable"]
 Expectation = Literal["holds", "fails", "any"]
@@ -266,6 +267,7 @@ class SubjectRecord(Record):
     detail: str = ""  # attention backend, device, source
     configuration: dict[str, str] = Field(default_factory=dict)  # the values that differ from the default
     axes: dict[str, str] = Field(default_factory=dict)  # of each input and output, and how they are known
+    inputs: tuple[InputRole, ...] = ()  # the role of each input, if the audit derives roles
 
 
 class SentenceDistance(Record):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orderproof.records.audit import Finding, Report
+from orderproof.records.input_role import InputRole
 from orderproof.report import file_output, phrases, summary
 from orderproof.report.markdown_table import markdown_table
 from orderproof.report.theorem_phrases import proof_scope_text
@@ -34,6 +35,7 @@ def render_markdown(report: Report) -> str:
         (escape_markdown(phrases.property_name(f)), _result(f), f) for f in phrases.properties(report.findings)
     ]
     parts += _table("Properties", ("property", "answer"), described)
+    parts += _inputs(report.subject.inputs)
     excluded = phrases.not_applicable(report.findings)
     lines = [f"{escape_markdown(', '.join(titles))}: {escape_markdown(why)}" for why, titles in excluded.items()]
     parts += _bullet_section("Not applicable", lines)
@@ -97,6 +99,14 @@ def _table(title: str, columns: tuple[str, str], rows: list[tuple[str, str, Find
         lines.append(cells)
     yield f"### {title}"
     yield markdown_table(head, lines)
+
+
+def _inputs(inputs: tuple[InputRole, ...]) -> Iterator[str]:
+    """A heading and a table of the role of each input, and how it is known."""
+    if inputs:
+        rows = [(_escape_bars(code_span(i.name)), escape_markdown(i.role), escape_markdown(i.known_by)) for i in inputs]
+        yield "### Inputs"
+        yield markdown_table(("input", "role", "how it is known"), rows)
 
 
 def _escape_bars(span: str) -> str:

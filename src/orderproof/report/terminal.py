@@ -10,6 +10,7 @@ from orderproof.records.audit import (
     Report,
     SentencePair,
 )
+from orderproof.records.input_role import InputRole
 from orderproof.report import entry_map_phrases, phrases, summary, terminal_tables, witness_phrases
 from orderproof.report.law_groups import groups_with, property_groups
 from orderproof.report.place import MASK_LEGEND, mask_lines, mask_of, shown_place
@@ -45,6 +46,7 @@ class _AuditPrinter(EvidencePrinter):
             self._swap(report.sentence_pair)
         self._entry_maps(report)
         self._passed(report.findings)
+        self._inputs(report.subject.inputs)
         if self.details:
             self._details(report)
         if self.details or report.subject.kind not in KINDS_WITH_KNOWN_AXES:
@@ -108,6 +110,11 @@ class _AuditPrinter(EvidencePrinter):
         if passed := groups_with(findings, "pass"):
             self._heading("Passed")
             self._block(terminal_tables.passed_table(passed))
+
+    def _inputs(self, inputs: tuple[InputRole, ...]) -> None:
+        if inputs:
+            self._heading("Inputs")
+            self._block(terminal_tables.input_table(inputs))
 
     def _swap(self, swap: SentencePair) -> None:
         self._heading("Does it see token order?")

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orderproof.records.audit import Finding, Outcome
+from orderproof.records.input_role import InputRole
 from orderproof.report import phrases
 from orderproof.report.law_groups import LawGroup, property_groups
 
@@ -56,6 +57,14 @@ def property_table(findings: Sequence[Finding]) -> Table:
     for group in property_groups(findings):
         known = plain_text(group.short_evidence)
         table.add_row(plain_text(group.first.code), plain_text(group.name), outcome_text(group.first), known)
+    return table
+
+
+def input_table(inputs: Sequence[InputRole]) -> Table:
+    """The role of each input, and how it is known."""
+    table = rich_table("input", "role", "how it is known")
+    for each in inputs:
+        table.add_row(plain_text(each.name), plain_text(each.role), plain_text(each.known_by))
     return table
 
 

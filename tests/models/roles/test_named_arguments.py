@@ -74,8 +74,8 @@ def test_a_mask_with_any_name_can_be_stated() -> None:
     )
 
 
-def test_a_stated_convention_replaces_the_common_one() -> None:
-    assert verdicts(MarksPads(), "padding") == {"padded": "refuted"}
+def test_a_convention_that_is_not_stated_is_decided_by_calls() -> None:
+    assert verdicts(MarksPads(), "padding") == {"padded": "proved"}
     assert verdicts(MarksPads(), "padding", mask="attention_mask=pads") == {"padded": "proved"}
     assert verdicts(MarksPads(), "padding", mask="attention_mask") == {"padded": "proved"}
     assert verdicts(MarksPads(), "padding", mask="attention_mask=real") == {"padded": "refuted"}
@@ -105,7 +105,7 @@ def test_a_mask_that_is_said_to_have_1_at_pads_is_given_integers() -> None:
 def test_a_guessed_mask_leaves_a_note_that_says_how_to_state_another() -> None:
     (note,) = from_module(MarksPads(), IDS).notes
     assert note.startswith(
-        "argument 'attention_mask' is taken for a padding mask, 1 at real tokens, for its name; --mask"
+        "argument 'attention_mask' is taken for a padding mask, True at pads, since it hides a token in that way"
     )
 
 
@@ -174,12 +174,18 @@ def test_a_proof_of_one_law_takes_the_statement_too() -> None:
     assert prove(Visible(), "padding", inputs=IDS, mask="keep").verdict == "proved"
 
 
+def test_an_example_input_can_be_stated_to_be_the_mask() -> None:
+    subject = from_module(Visible(), (IDS, torch.ones(2, 7)), mask="keep")
+    assert subject.token_axes == (1,)
+    assert subject.notes == ("argument 'keep' is a padding mask, 1 at real tokens, as stated",)
+
+
 @pytest.mark.parametrize("stated", [{"mask": "keep"}, {"position_ids": "keep"}])
-def test_an_argument_that_an_example_input_gives_cannot_be_stated(stated: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="expected an argument that no example input gives; 'keep' is input 1"):
-        from_module(Visible(), (IDS, torch.ones(2, 7)), **stated)
+def test_an_example_input_of_another_form_cannot_be_stated_to_be_one(stated: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="expected input 'keep' to "):
+        from_module(Visible(), (IDS, torch.randn(2, 7)), **stated)
 
 
-def test_a_mask_among_the_example_inputs_is_not_taken_for_another_one() -> None:
+def test_a_mask_among_the_example_inputs_hides_tokens_as_calls_show() -> None:
     notes = from_module(MarksPads(), (IDS, torch.zeros(2, 7))).notes
-    assert not any("padding mask" in note for note in notes)
+    assert any("padding mask, 1 at pads, since it hides a token" in note for note in notes)

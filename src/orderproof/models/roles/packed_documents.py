@@ -34,8 +34,9 @@ class PackedDocuments:
     are_lengths: bool
     dtype: torch.dtype
 
-    def for_tokens(self, tokens: int, device: torch.device) -> Tensor:
+    def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
         """Two documents in a number of tokens."""
+        del rows
         start = second_document_start(tokens)
         values = [start, tokens - start] if self.are_lengths else [0, start, tokens]
         return torch.tensor(values, dtype=self.dtype, device=device)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from orderproof import audit, prove
 from orderproof.errors import SubjectError
 from orderproof.models import from_module
-from orderproof.models.packed_documents import packed_documents
+from orderproof.models.roles.packed_documents import packed_documents
 
 TOKENS = torch.randn(7, 16, generator=torch.Generator().manual_seed(0))
 BOUNDARIES = torch.tensor([0, 3, 7], dtype=torch.int32)

@@ -1,0 +1,126 @@
+"""The roles of the example inputs of a module: as stated, as calls show, or by a known name where calls do not decide.
+
+Masks and position ids leave the inputs: they follow from the size of a call, and laws that speak of them give them.
+Everything else with tokens accompanies the first input with tokens: it moves and grows with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.errors import UsageError
+from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.module_calls import Call, ModuleCalls
+from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
+from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, first_that_hides, mask_forms
+from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
+from orderproof.subject_spec import Layout, parse_stated_mask
+
+MASK_NAMES = (*(mask.name for mask in KNOWN_MASKS), "mask", "attn_mask", "pad_mask", "input_mask", "valid_mask")
+STATED = "stated"
+BY_CALLS = "calls: it hides a token"
+BY_NAME = "its name; no value of it hides a token in calls"
+
+
+@dataclass
+class ExampleRoles:
+    """The roles of the example inputs, as far as they are known.
+
+    Attributes:
+        names: The name of each input.
+        computed: By their places, the inputs that follow from the size of a call.
+        mask: The padding mask among them.
+        mask_hides: A call shows that it hides a token.
+        position_ids: The position ids among them.
+        known_by: By the place of an input, how its role is known.
+
+    """
+
+    names: tuple[str, ...]
+    computed: dict[int, ComputedInput] = field(default_factory=dict)
+    mask: MaskArgument | None = None
+    mask_hides: bool = False
+    position_ids: PositionArgument | None = None
+    known_by: dict[int, str] = field(default_factory=dict)
+
+    def called(self, module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs]:
+        """The module whose inputs are those that are not computed, and their examples."""
+        if not self.computed:
+            return module, examples
+        names = {name: place for place, name in enumerate(self.names)}
+        return ComputedInputs(module, self.computed, examples, names), without_inputs(examples, self.computed)
+
+
+def example_roles(
+    module: nn.Module,
+    examples: ExampleInputs,
+    names: Sequence[str],
+    computed: Mapping[int, ComputedInput],
+    layout: Layout,
+) -> ExampleRoles:
+    """The roles of the inputs; those in `computed` are known. Raises `UsageError` for a statement that does not fit."""
+    found = ExampleRoles(tuple(names), dict(computed))
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    if examples.axes[first] != 1:
+        return found
+    for place, tensor in enumerate(examples.tensors):
+        if place == first or place in computed:
+            continue
+        if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
+            positions = PositionArgument.of_example(names[place], tensor)
+            found.position_ids = found.computed[place] = positions
+            found.known_by[place] = STATED if layout.position_ids else f"the example counts from {positions.first}"
+        elif found.mask is None and (mask := _mask(module, examples, found, place, layout)) is not None:
+            found.mask, found.known_by[place] = mask
+            found.mask_hides = found.known_by[place] == BY_CALLS
+            found.computed[place] = found.mask
+    return found
+
+
+def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout: Layout) -> bool:
+    """True for integers along the tokens that count up, equal in all rows, or that have the name of position ids."""
+    if layout.position_ids is not None and layout.position_ids != name:
+        return False
+    tokens = examples.length
+    if tensor.dtype not in (torch.int32, torch.int64) or tensor.dim() > 2 or tensor.shape[-1] != tokens or tokens < 2:
+        if layout.position_ids is not None:
+            raise UsageError(
+                f"expected input {name!r} to be position ids, integers [row, token] or [token]; got {tensor.dtype} of "
+                f"shape {tuple(tensor.shape)}"
+            )
+        return False
+    counts = bool((tensor.diff(dim=-1) == 1).all()) and (tensor.dim() == 1 or bool((tensor == tensor[:1]).all()))
+    return name in POSITION_NAMES or counts or layout.position_ids is not None
+
+
+def _mask(
+    module: nn.Module, examples: ExampleInputs, found: ExampleRoles, place: int, layout: Layout
+) -> tuple[MaskArgument, str] | None:
+    """The padding mask that an input is, and how that is known; None if it is none."""
+    name, tensor = found.names[place], examples.tensors[place]
+    stated = None if layout.mask is None else parse_stated_mask(layout.mask)
+    if layout.mask is not None and (stated is None or stated.name != name):
+        return None
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    forms = mask_forms(name, tensor, examples.tensors[first].shape[0], examples.length)
+    if stated is not None and stated.marks_pads is not None:
+        forms = [form for form in forms if form.marks_pads == stated.marks_pads or form.added is not None]
+    if not forms:
+        if stated is not None:
+            raise UsageError(
+                f"expected input {name!r} to have the form of a padding mask, [row, token] of 0 and 1 or numbers that "
+                f"are added to scores; got shape {tuple(tensor.shape)}"
+            )
+        return None
+    trial = ExampleRoles(found.names, {**found.computed, place: forms[0]})
+    called, rest = trial.called(module, examples)
+    hides = first_that_hides(ModuleCalls(called, examples.name), forms, Call(rest, examples.length, None))
+    if stated is not None:
+        return hides or forms[0], STATED
+    if hides is not None:
+        return hides, BY_CALLS
+    return (forms[0], BY_NAME) if name in MASK_NAMES else None

@@ -1,0 +1,70 @@
+"""The role of each input as the report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, ExampleRoles
+from orderproof.models.roles.mask_argument import MaskArgument
+from orderproof.models.roles.named_arguments import NamedArguments
+from orderproof.models.roles.packed_documents import PackedDocuments
+from orderproof.models.roles.position_argument import PositionArgument
+from orderproof.records.input_role import InputRole
+from orderproof.subject_spec import Layout
+
+
+def role_table(
+    roles: ExampleRoles, kept: ExampleInputs, arguments: NamedArguments, layout: Layout
+) -> tuple[InputRole, ...]:
+    """The roles of the example inputs, then those of optional arguments that laws give.
+
+    ``kept`` are the inputs that are not computed, with the axes along which they are called.
+    """
+    return (*_example_rows(roles, kept), *_argument_rows(roles, arguments, layout))
+
+
+def _example_rows(roles: ExampleRoles, kept: ExampleInputs) -> Iterator[InputRole]:
+    given = iter(range(len(kept.tensors)))
+    first = next(place for place, axis in enumerate(kept.axes) if axis is not None)
+    for place, name in enumerate(roles.names):
+        if place in roles.computed:
+            yield InputRole(
+                name=name, role=_computed_role(roles.computed[place]), known_by=roles.known_by.get(place, "its values")
+            )
+            continue
+        index = next(given)
+        has_rows = bool(kept.row_axes) and kept.row_axes[index] is not None
+        if index == first:
+            ids = not kept.tensors[index].is_floating_point()
+            yield InputRole(
+                name=name,
+                role="tokens: ids" if ids else "tokens: vectors",
+                known_by="the first input with an axis of tokens",
+            )
+        elif kept.axes[index] is not None:
+            yield InputRole(name=name, role="moves and grows with the tokens", known_by="its axis of tokens")
+        elif has_rows:
+            yield InputRole(name=name, role="moves with its row, held otherwise", known_by="its axis of rows")
+        else:
+            yield InputRole(name=name, role="held: the same in every call", known_by="no axis of rows or tokens")
+
+
+def _computed_role(computed: object) -> str:
+    if isinstance(computed, MaskArgument):
+        return f"padding mask, {computed.convention}"
+    if isinstance(computed, PositionArgument):
+        return "position ids"
+    if isinstance(computed, PackedDocuments):
+        return "lengths of packed documents" if computed.are_lengths else "boundaries of packed documents"
+    return "triangular mask"
+
+
+def _argument_rows(roles: ExampleRoles, arguments: NamedArguments, layout: Layout) -> Iterator[InputRole]:
+    mask, positions = arguments.mask, arguments.position_ids
+    if mask is not None and roles.mask is None:
+        by = "stated" if layout.mask is not None else BY_CALLS if arguments.mask_hides else BY_NAME
+        yield InputRole(name=mask.name, role=f"padding mask, {mask.convention}; not given by default", known_by=by)
+    if positions is not None and roles.position_ids is None:
+        by = "stated" if layout.position_ids is not None else "its name"
+        yield InputRole(name=positions.name, role="position ids; not given by default", known_by=by)
