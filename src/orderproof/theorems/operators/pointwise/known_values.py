@@ -56,8 +56,9 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
 def _absorbed(call: OpenOperation, operands: Operands) -> Formula | None:
     """False and x is false, and true or x is true, for booleans; None without such an operand."""
     deciding = FALSE if call.name in _ANDS else TRUE if call.name in _ORS else None
-    values = [operands.fact(x).value for x in operands.arguments]
-    return deciding if call.dtype is torch.bool and any(value is deciding for value in values) else None
+    if deciding is None or call.dtype is not torch.bool:
+        return None
+    return deciding if any(operands.fact(x).value is deciding for x in operands.arguments) else None
 
 
 def _fit_the_operator(call: OpenOperation, operands: Operands, values: Sequence[Term | Formula]) -> bool:
