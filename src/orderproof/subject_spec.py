@@ -21,6 +21,7 @@ SpecForm = Literal["architecture", "folder", "object", "onnx", "hub"]
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
 TOKEN_AXIS_OPTION = "--token-axis (in Python token_axis=)"
+MODES = ("eval", "train")
 NO_ARGUMENT = "none"  # stated where a module takes no padding mask, or no position ids
 MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 1 or True -> these are pads
 MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do
@@ -87,7 +88,7 @@ StatedAxes = Mapping[str, Sequence[str] | str] | Sequence[str] | str  # of outpu
 
 @dataclass(frozen=True)
 class Layout:
-    """Statements of a user about the axes and the arguments of a module.
+    """Statements of a user about the axes, the arguments and the mode of a module.
 
     Attributes:
         token_axis: The token axis of the first input with tokens, or one entry for each input.
@@ -95,6 +96,7 @@ class Layout:
         together: Inputs of one length are one sequence.
         mask: The argument that takes a padding mask, as `parse_stated_mask` reads it.
         position_ids: The argument that takes position ids, or `NO_ARGUMENT`.
+        mode: One of `MODES`: the mode in which the module is audited.
 
     """
 
@@ -103,12 +105,12 @@ class Layout:
     together: bool = False
     mask: str | None = None
     position_ids: str | None = None
+    mode: str = "eval"
 
     @property
     def stated(self) -> str:
         """The stated parts, for a message: `token_axis and outputs`; empty if nothing is."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return " and ".join(name for name, value in given.items() if value is not None and value is not False)
+        return " and ".join(field.name for field in fields(self) if getattr(self, field.name) != field.default)
 
 
 NO_LAYOUT = Layout()
@@ -121,6 +123,7 @@ def parse_layout(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
 ) -> Layout:
     """The layout that options state. Raises `UsageError`."""
     if mask is not None:
@@ -131,7 +134,7 @@ def parse_layout(
             raise UsageError(f"expected --token-axis as 1, or one for each input as none,1; got {token_axis!r}")
         axes.append(None if text.strip() == "none" else int(text))
     token_axes = axes[0] if len(axes) == 1 else tuple(axes) or None
-    return Layout(token_axes, parse_stated_axes(outputs), together, mask, position_ids)
+    return Layout(token_axes, parse_stated_axes(outputs), together, mask, position_ids, mode)
 
 
 @dataclass(frozen=True)

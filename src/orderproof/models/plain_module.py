@@ -21,10 +21,11 @@ from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
-from orderproof.models.eval_mode import switch_to_eval
+from orderproof.models.eval_mode import switch_mode
 from orderproof.models.exported_program import exported_module
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.modes import check_mode, state_mode
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
 from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMask, triangular_mask
@@ -37,6 +38,7 @@ from orderproof.models.subject import (
     Subject,
 )
 from orderproof.models.token_axes import axis_notes, resolve_token_axes
+from orderproof.models.training_forward import TrainingForward
 from orderproof.models.vision.plain_image import image_subject, is_image
 from orderproof.subject_spec import Layout, StatedAxes
 
@@ -56,11 +58,12 @@ def from_module(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
     name: str | None = None,
     length: int | None = None,
     assume: Mapping[str, Any] | None = None,
 ) -> Subject:
-    """The subject of a module, which is switched to eval mode.
+    """The subject of a module, which is switched to eval mode, or to train mode with `mode="train"`.
 
     Args:
         module: Any module, or a program of torch.export; a model of transformers and a program need no inputs.
@@ -75,6 +78,7 @@ def from_module(
         mask: The argument that takes a padding mask [row, token], instead of the one that is found: "visible" (calls
             decide how it marks pads), "visible=real" (1 or True at real tokens), "hidden=pads" (at pads), or "none".
         position_ids: The argument that takes position ids [row, token], or "none".
+        mode: "eval", or "train" to audit the training forward: dropout draws the same numbers in runs of one shape.
         name: Its name in reports; by default that of the class.
         length: Default length of proofs [tokens].
         assume: Values that replace inferred ones. Of a plain module {"model_kind": "encoder" | "causal_lm"}, which
@@ -92,9 +96,9 @@ def from_module(
     if not isinstance(module, nn.Module):
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__
-    layout = Layout(token_axis, outputs, together, mask, position_ids)
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode))
     _check_device(module, inputs, name)
-    mode_notes = switch_to_eval(module)
+    mode_notes = switch_mode(module, training=mode == "train")
     if inputs is None and _is_pretrained(module):
         refuse_layout(name, layout, "a model of transformers, whose axes are known")
         from orderproof.models.hf.build_subject import build_subject
@@ -132,8 +136,16 @@ def from_module(
     axes = resolve_token_axes(examples, token_axis, name)
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
-    subject = _with_roles(module.eval(), original, given, names, length, layout)
+    subject = _with_roles(
+        TrainingForward(module, len(examples)) if mode == "train" else module.eval(),
+        original,
+        given,
+        names,
+        length,
+        layout,
+    )
     subject.notes = (*notes, *subject.notes)
+    state_mode(subject, original, mode)
     return _with_assumptions(subject, assume or {})
 
 
