@@ -21,6 +21,7 @@ from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
+from orderproof.models.eval_mode import switch_mode
 from orderproof.models.exported_program import exported_module
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
@@ -101,7 +102,7 @@ def from_module(
     name = name or type(module).__name__
     layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
     _check_device(module, inputs, name)
-    module.train(mode == "train")
+    mode_notes = switch_mode(module, training=mode == "train")
     if inputs is None and _is_pretrained(module):
         refuse_layout(name, layout, "a model of transformers, whose axes are known")
         from orderproof.models.hf.build_subject import build_subject
@@ -117,6 +118,7 @@ def from_module(
     notes = (
         ("torch.compile is not used: compiled parts run eagerly",) if any(map(is_compiled, module.modules())) else ()
     )
+    notes = (*mode_notes, *notes)
     if is_compiled(module) and hasattr(module, "_orig_mod"):
         module = module.get_submodule("_orig_mod")
     original = module
