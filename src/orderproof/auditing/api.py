@@ -105,6 +105,7 @@ def prove(
     mask: str | None = None,
     position_ids: str | None = None,
     mode: str = "eval",
+    roles: Mapping[str, str] | None = None,
     weights: Weights = "all",
     uniform: Sequence[str] = (),
     expect: Expectation | None = None,
@@ -122,7 +123,7 @@ def prove(
     check_expectation(expect, law)
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
-    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode))
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
     with _unchanged(subject):
         context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
         results = _findings(context, law, expect, weights, uniform)
@@ -192,6 +193,7 @@ def audit(
     mask: str | None = None,
     position_ids: str | None = None,
     mode: str = "eval",
+    roles: Mapping[str, str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
     kind: str | None = None,
     seed: int = 0,
@@ -212,7 +214,7 @@ def audit(
     writes the report so far. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
-    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode))
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
     if against is not None:
         given = {"inputs": inputs, "length": length, layout.stated: layout.stated or None, "kind": kind}
         if unwanted := [name for name, value in given.items() if value is not None]:

@@ -177,6 +177,16 @@ Mode = Annotated[
     ),
 ]
 
+Role = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="NAME=ROLE",
+        help="State the role of an input of file.py:name instead of deriving it: mask, mask:real, mask:pads, "
+        "positions, companion (moves with the tokens) or held (the same in every call); repeatable.",
+    ),
+]
+
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:
     """`["letters=2"]` as a mapping. Raises `UsageError`."""
