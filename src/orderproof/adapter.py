@@ -75,6 +75,7 @@ class ModelAdapter(ABC):
         single_tokens_are_real: Its library states that the single token of a call on a cache is never a pad.
         output_name: The name of the output that is compared.
         has_pooled_output: That output has no tokens.
+        right_padding_only: Its mask has pads on the right only: it takes lengths.
 
     """
 
@@ -100,6 +101,7 @@ class ModelAdapter(ABC):
     single_tokens_are_real = False
     output_name = ""
     has_pooled_output = False
+    right_padding_only = False
 
     def uses_position_encoding(self) -> bool:
         """False if its encoding of positions is known to change no output: no layer of this configuration reads it."""

@@ -41,6 +41,7 @@ class PlainModuleAdapter(ModelAdapter):
         self.supported_inputs = frozenset(
             {*["mask"] * (arguments.mask is not None), *["positions"] * (arguments.position_ids is not None)}
         )
+        self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
         self.chosen_output = ""  # the first with tokens, else the first
         self.has_pooled_output = bool(self._pooled) and not any(
             len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
@@ -78,6 +79,7 @@ class PlainModuleAdapter(ModelAdapter):
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
         arguments = {}
         if mask is not None and self.arguments.mask is not None:
+            self.arguments.mask.check(mask)
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)

@@ -27,7 +27,7 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
 from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMask, triangular_mask
-from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
+from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles, tokens_first
 from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
 from orderproof.models.roles.position_argument import POSITION_NAMES
 from orderproof.models.sample import BATCH_SIZE
@@ -144,6 +144,8 @@ def _with_roles(
     layout: Layout,
 ) -> Subject:
     """The subject of a module called with inputs of these names, after their roles are known."""
+    turned = tokens_first(module, given, names, _triangular_masks(given)) if layout.token_axis is None else None
+    given = turned or given
     documents = _packed_documents(given)
     roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
     module, rest = roles.called(module, given)
@@ -153,7 +155,8 @@ def _with_roles(
     if documents:
         mark_packed(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
+    by_mask = ("tokens run along axis 0 of the first input, as its mask [row, token] shows",) if turned else ()
+    subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
 
 

@@ -112,6 +112,11 @@ class Subject:
         return f"{self.part} in {self.name}" if self.part else self.name
 
     @property
+    def token_input(self) -> int:
+        """The place of the first input with tokens; 0 if there is none."""
+        return next((place for place, axis in enumerate(self.token_axes) if axis is not None), 0)
+
+    @property
     def starts_with_rows(self) -> bool:
         """True if its input has rows and no tokens: an image, or audio."""
         return self.patch_embedding_path is not None or bool(self.whole_rows_reason)

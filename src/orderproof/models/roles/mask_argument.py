@@ -11,8 +11,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Literal
+from itertools import chain, product
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.own_errors import raise_own_error
+from orderproof.models.roles.lengths_argument import LengthsArgument
 from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.restored_state import restored_state
 from orderproof.seeded_random import seeded_random
@@ -56,6 +57,10 @@ class MaskArgument:
     queries: Literal["", "same", "causal"] = ""
 
     has_rows = True
+    right_only = False
+
+    def check(self, mask: Tensor) -> None:
+        """Every mask is one that it takes."""
 
     def value(self, mask: Tensor) -> Tensor:
         """A mask [row, token] (1 at real tokens, 0 at pads) as this argument takes it."""
@@ -83,12 +88,14 @@ class MaskArgument:
         return f"{'True' if self.boolean else '1'} at {'pads' if self.marks_pads else 'real tokens'}"
 
 
+PaddingMask = MaskArgument | LengthsArgument
 KNOWN_MASKS = (
     MaskArgument("attention_mask"),
     MaskArgument("padding_mask", boolean=True),
     MaskArgument("key_padding_mask", marks_pads=True, boolean=True),
     MaskArgument("src_key_padding_mask", marks_pads=True, boolean=True),
 )
+Mask = TypeVar("Mask", bound=PaddingMask)
 CONVENTIONS = tuple(product((False, True), (True, False)))  # marks pads, boolean
 
 
@@ -136,13 +143,13 @@ def _likely_marks(name: str, example: Tensor) -> tuple[bool, bool]:
     return marks, not marks
 
 
-def derived_mask_argument(calls: ModuleCalls, call: Call) -> MaskArgument | None:
-    """The mask with another name that hides tokens in calls of a module; its first input is [row, token, ...].
+def derived_mask_argument(calls: ModuleCalls, call: Call) -> PaddingMask | None:
+    """The mask with another name, or the lengths, that hide tokens in calls of a module.
 
     None too if the calls take longer than `MAX_SECONDS` together.
     """
-    candidates = (MaskArgument(name, *each) for name in _optional_masks(calls.module) for each in CONVENTIONS)
-    return first_that_hides(calls, candidates, call)
+    masks = (MaskArgument(name, *each) for name in _optional_masks(calls.module) for each in CONVENTIONS)
+    return first_that_hides(calls, chain(masks, map(LengthsArgument, _optional_lengths(calls.module))), call)
 
 
 def stated_mask_argument(calls: ModuleCalls, stated: StatedMask, call: Call) -> MaskArgument:
@@ -170,7 +177,7 @@ def accepts_keyword(module: nn.Module, name: str) -> bool:
     return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values())
 
 
-def first_that_hides(calls: ModuleCalls, candidates: Iterable[MaskArgument], call: Call) -> MaskArgument | None:
+def first_that_hides(calls: ModuleCalls, candidates: Iterable[Mask], call: Call) -> Mask | None:
     """The first mask that hides tokens in calls; None too if they take longer than `MAX_SECONDS` together."""
     try:
         with time_limit(MAX_SECONDS):
@@ -190,24 +197,32 @@ def _optional_masks(module: nn.Module) -> Iterator[str]:
         yield "mask"
 
 
-def _hides_a_token(calls: ModuleCalls, mask: MaskArgument, call: Call) -> bool:
+def _optional_lengths(module: nn.Module) -> Iterator[str]:
+    """Names of optional arguments that may be the lengths of rows."""
+    for name, parameter in arguments_of_forward(module).items():
+        if "len" in name and parameter.default is None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            yield name
+
+
+def _hides_a_token(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:
     """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
     inputs, others = call.inputs(0), call.inputs(1)
     first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
-    if call.examples.axes[first] != 1 or inputs[first].shape[1] < 2:
+    axis = call.examples.axes[first]
+    if axis not in (0, 1) or inputs[first].dim() < 2 or inputs[first].shape[axis] < 2:
         return False
-    rows, length = inputs[first].shape[:2]
-    place = length // 2
+    rows, length = inputs[first].shape[1 - axis], inputs[first].shape[axis]
+    place = length - 1 if mask.right_only else length // 2
     replaced = inputs[first].clone()
-    replaced[:, place] = others[first][:, place]
+    replaced.select(axis, place).copy_(others[first].select(axis, place))
     pair = (inputs, (*inputs[:first], replaced, *inputs[first + 1 :]))
     everywhere = torch.ones(rows, length, dtype=torch.long)
     hidden = everywhere.clone()
     hidden[:, place] = 0
     try:
         with torch.no_grad(), restored_state(calls.module, calls.state):
-            seen = [_outputs(calls.module, each, (mask, everywhere), place) for each in pair]
-            unseen = [_outputs(calls.module, each, (mask, hidden), place) for each in pair]
+            seen = [_outputs(calls.module, each, (mask, everywhere), (axis, place)) for each in pair]
+            unseen = [_outputs(calls.module, each, (mask, hidden), (axis, place)) for each in pair]
     except SystemExit:
         return False
     except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
@@ -217,16 +232,21 @@ def _hides_a_token(calls: ModuleCalls, mask: MaskArgument, call: Call) -> bool:
 
 
 def _outputs(
-    module: nn.Module, inputs: tuple[Tensor, ...], given: tuple[MaskArgument, Tensor], left_out: int
+    module: nn.Module, inputs: tuple[Tensor, ...], given: tuple[PaddingMask, Tensor], left_out: tuple[int, int]
 ) -> list[Tensor]:
-    """The outputs [row, token, ...] of a call without those of one token; pooled ones if there are no others."""
+    """The outputs of a call with rows and tokens without those of one token; those with rows if there are no others.
+
+    ``left_out`` is the axis of tokens, 0 or 1, and the place of the token.
+    """
     mask, values = given
+    axis, place = left_out
     with seeded_random(0):
         found = leaves_by_name(module(*(x.clone() for x in inputs), **{mask.name: mask.value(values)})).values()
-    kept = torch.arange(values.shape[1]) != left_out
-    numbers = [x for x in found if isinstance(x, Tensor) and x.is_floating_point()]
-    of_tokens = [x[:, kept].double() for x in numbers if x.shape[:2] == values.shape]
-    return of_tokens or [x.double() for x in numbers if x.shape[:1] == values.shape[:1]]
+    kept = torch.arange(values.shape[1]) != place
+    sizes = values.shape if axis == 1 else values.shape[::-1]
+    numbers = [x.double() for x in found if isinstance(x, Tensor) and x.is_floating_point()]
+    of_tokens = [x.index_select(axis, kept.nonzero().flatten()) for x in numbers if x.shape[:2] == sizes]
+    return of_tokens or [x for x in numbers if len(values) in x.shape[:2]]
 
 
 def _differ(first: list[Tensor], second: list[Tensor]) -> bool:

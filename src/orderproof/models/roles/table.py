@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, ExampleRoles
+from orderproof.models.roles.lengths_argument import LengthsArgument
 from orderproof.models.roles.mask_argument import MaskArgument
 from orderproof.models.roles.named_arguments import NamedArguments
 from orderproof.models.roles.packed_documents import PackedDocuments
@@ -51,6 +52,8 @@ def _example_rows(roles: ExampleRoles, kept: ExampleInputs) -> Iterator[InputRol
 
 
 def _computed_role(computed: object) -> str:
+    if isinstance(computed, LengthsArgument):
+        return computed.convention
     if isinstance(computed, MaskArgument):
         return f"padding mask, {computed.convention}"
     if isinstance(computed, PositionArgument):
