@@ -66,6 +66,8 @@ class Subject:
         output_axes: The axes of each output, its rows first; None if they are found by calls of the audit.
         axes_text: The axes of each input and output in one line, as the module has them.
         input_roles: The role of each input and how it is known, for the report.
+        other_sequences: By the name of an input that is a sequence with a padding mask of its own, the same model with
+            the tokens of that input.
         row_inputs: The first axis of each input runs over rows; None: that of inputs with tokens along another axis.
 
     """
@@ -103,6 +105,7 @@ class Subject:
     original_config: Any = field(default=None, repr=False)
     output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
     axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
+    other_sequences: Mapping[str, Subject] = field(default_factory=dict, repr=False)
     row_inputs: tuple[bool, ...] | None = field(default=None, repr=False)
     input_roles: tuple[InputRole, ...] = field(default=(), repr=False)
 

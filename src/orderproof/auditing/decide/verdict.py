@@ -22,7 +22,17 @@ from orderproof.records.audit import Deviation, Expectation, Finding, Scope
 
 
 def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_GIVEN) -> tuple[Finding, ...]:
-    """The findings of one law: one for each output in each call mode of the law."""
+    """The findings of one law: one for each output in each call mode of the law, and for each further sequence."""
+    found = _prove_for_sequence(context, law, options)
+    others = context.other_sequences if law.of_every_sequence else {}
+    for name, other in others.items():
+        of_other = (f.model_copy(update={"call_mode": name}) for f in _prove_for_sequence(other, law, options))
+        found = (*(f for f in found if f.verdict != "not_applicable"), *of_other)
+    return found
+
+
+def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOptions) -> tuple[Finding, ...]:
+    """The same for one sequence of tokens."""
     if context.subject.whole_rows_reason and not law.replaces_whole_rows:
         expected = options.expect or law.expected(context.subject.model_kind)
         return (_not_applicable(context, law, expected, context.subject.whole_rows_reason),)

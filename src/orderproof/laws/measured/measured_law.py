@@ -61,7 +61,6 @@ class MeasuredLaw(Law):
     inapplicable_if_unsupported = False  # an adapter that supports no comparison makes it not applicable, not undecided
     confirm_in_float64 = True  # a difference is repeated in float64; not if both outputs have the same rounding errors
     refutation_changes_model = False  # a model that breaks the law is not the same afterwards
-    of_every_sequence = False  # also measured for pads of a second sequence
     ignores_length = ""  # why the law does not use the chosen length; empty if it does
     every_length = True  # measured around every threshold; False: the comparisons reach the thresholds by position ids
 

@@ -91,8 +91,6 @@ def _others(calls: CachedCalls, tokens: int) -> Tensor:
 class PooledPadding(MeasuredLaw):
     """The law of this module."""
 
-    of_every_sequence = True
-
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
         if not any(True for _ in adapter.pooled_outputs()):
             return "it has no output without tokens"
@@ -184,4 +182,5 @@ LAW = PooledPadding(
     "place.",
     diff="-last = attention_mask.sum(1) - 1\n+last = (torch.arange(tokens) * attention_mask).argmax(1)",
     required_inputs=frozenset({"mask"}),
+    of_every_sequence=True,
 )

@@ -7,7 +7,7 @@ Everything else with tokens accompanies the first input with tokens: it moves an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -21,6 +21,7 @@ from orderproof.models.roles.lengths_argument import lengths_forms
 from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, first_that_hides, mask_forms
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.models.token_axes import axis_of_size
+from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import NO_LAYOUT, Layout, parse_stated_mask
 
 MASK_NAMES = (*(mask.name for mask in KNOWN_MASKS), "mask", "attn_mask", "pad_mask", "input_mask", "valid_mask")
@@ -41,6 +42,7 @@ class ExampleRoles:
         mask_hides: A call shows that it hides a token.
         position_ids: The position ids among them.
         known_by: By the place of an input, how its role is known.
+        described: By their names, the roles of further sequences and of their masks.
 
     """
 
@@ -50,6 +52,7 @@ class ExampleRoles:
     mask_hides: bool = False
     position_ids: PositionArgument | None = None
     known_by: dict[int, str] = field(default_factory=dict)
+    described: dict[str, InputRole] = field(default_factory=dict)
 
     def called(self, module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs]:
         """The module whose inputs are those that are not computed, and their examples."""
@@ -65,8 +68,9 @@ def example_roles(
     names: Sequence[str],
     computed: Mapping[int, ComputedInput],
     layout: Layout,
+    held: Collection[int] = (),
 ) -> ExampleRoles:
-    """The roles of the inputs; those in `computed` are known. Raises `UsageError` for a statement that does not fit."""
+    """The roles of the inputs; those in `computed` are known, and those in `held` have none. Raises `UsageError` for a statement that does not fit."""
     found = ExampleRoles(tuple(names), dict(computed))
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
     if examples.axes[first] not in (0, 1) or examples.tensors[first].dim() < 2:
@@ -74,7 +78,7 @@ def example_roles(
     if examples.axes[first] == 0 and examples.tensors[first].is_floating_point() and examples.tensors[first].dim() < 3:
         return found  # it has no rows
     for place, tensor in enumerate(examples.tensors):
-        if place == first or place in computed:
+        if place == first or place in computed or place in held:
             continue
         if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
             positions = PositionArgument.of_example(names[place], tensor)

@@ -92,7 +92,8 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call, roles: Examp
             f"expected rows and tokens along the first two axes of input {first} with {stated}, which is [row, token]; "
             f"tokens run along axis {call.examples.axes[first]}"
         )
-    mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, roles.names)
+    given = (*roles.names, *roles.described)
+    mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, given)
     positions = roles.position_ids or _position_ids(calls.module, layout, roles.names)
     return NamedArguments(mask, positions, mask_hides=hides)
 

@@ -35,6 +35,9 @@ def _example_rows(roles: ExampleRoles, kept: ExampleInputs) -> Iterator[InputRol
             )
             continue
         index = next(given)
+        if name in roles.described:
+            yield roles.described[name]
+            continue
         has_rows = bool(kept.row_axes) and kept.row_axes[index] is not None
         if index == first:
             ids = not kept.tensors[index].is_floating_point()
@@ -64,6 +67,7 @@ def _computed_role(computed: object) -> str:
 
 
 def _argument_rows(roles: ExampleRoles, arguments: NamedArguments, layout: Layout) -> Iterator[InputRole]:
+    yield from (role for name, role in roles.described.items() if name not in roles.names)
     mask, positions = arguments.mask, arguments.position_ids
     if mask is not None and roles.mask is None:
         by = "stated" if layout.mask is not None else BY_CALLS if arguments.mask_hides else BY_NAME
