@@ -27,9 +27,10 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
 from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMask, triangular_mask
-from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles, tokens_first
+from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
 from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
 from orderproof.models.roles.position_argument import POSITION_NAMES
+from orderproof.models.roles.row_axis import tokens_first
 from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
@@ -162,7 +163,7 @@ def _with_roles(
     if documents:
         mark_packed(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    by_mask = ("tokens run along axis 0 of the first input, as its mask [row, token] shows",) if turned else ()
+    by_mask = ("tokens run along axis 0 of the first input, as a mask [row, token] shows",) if turned else ()
     subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
 

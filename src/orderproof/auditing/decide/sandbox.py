@@ -67,7 +67,7 @@ class MeasurementRun:
         jobs = [MeasurementJob(law, part, kind, build) for part, kind, build in parts for law in self.laws]
         laws = [law for law in self.laws if law.of_every_sequence]
         for name, other in self.subject.other_sequences.items():
-            jobs += [MeasurementJob(law, name, other.model_kind, other.build_adapter) for law in laws]
+            jobs += [MeasurementJob(law, f"pads of {name}", other.model_kind, other.build_adapter) for law in laws]
         return tuple(jobs)
 
     def findings(self) -> Iterator[Finding]:

@@ -23,7 +23,10 @@ from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
-_CALL_MACHINERY = ("torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/")
+_CALL_MACHINERY = (
+    "torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/",
+    "orderproof/models/", "orderproof/laws/", "orderproof/auditing/",
+)  # fmt: skip
 MAX_TOKENS = 4096  # of the outputs of a call that is searched
 
 

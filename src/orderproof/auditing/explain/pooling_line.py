@@ -20,6 +20,7 @@ def with_pooling_line(context: AuditContext, finding: Finding) -> Finding:
         or (finding.witness and finding.witness.first_violating_source)
     ):
         return finding
+    context = context.other_sequences.get(finding.call_mode.removeprefix("pads of "), context)
     masked = next((c for mode in ONE_SIDE if isinstance(c := context.in_call_mode(mode), AuditContext)), context)
     if masked.export_failure is not None:
         return finding

@@ -7,8 +7,8 @@ Everything else with tokens accompanies the first input with tokens: it moves an
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +20,8 @@ from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInput
 from orderproof.models.roles.lengths_argument import lengths_forms
 from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, first_that_hides, mask_forms
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
-from orderproof.models.token_axes import axis_of_size
 from orderproof.records.input_role import InputRole
-from orderproof.subject_spec import NO_LAYOUT, Layout, parse_stated_mask
+from orderproof.subject_spec import Layout, parse_stated_mask
 
 MASK_NAMES = (*(mask.name for mask in KNOWN_MASKS), "mask", "attn_mask", "pad_mask", "input_mask", "valid_mask")
 LENGTH_NAME = re.compile(r"(^|_)(seq)?(len|lens|length|lengths)$")
@@ -68,9 +67,8 @@ def example_roles(
     names: Sequence[str],
     computed: Mapping[int, ComputedInput],
     layout: Layout,
-    held: Collection[int] = (),
 ) -> ExampleRoles:
-    """The roles of the inputs; those in `computed` are known, and those in `held` have none. Raises `UsageError` for a statement that does not fit."""
+    """The roles of the inputs; those in `computed` are known. Raises `UsageError` for a statement that does not fit."""
     found = ExampleRoles(tuple(names), dict(computed))
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
     if examples.axes[first] not in (0, 1) or examples.tensors[first].dim() < 2:
@@ -78,7 +76,7 @@ def example_roles(
     if examples.axes[first] == 0 and examples.tensors[first].is_floating_point() and examples.tensors[first].dim() < 3:
         return found  # it has no rows
     for place, tensor in enumerate(examples.tensors):
-        if place == first or place in computed or place in held:
+        if place == first or place in computed:
             continue
         if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
             positions = PositionArgument.of_example(names[place], tensor)
@@ -87,24 +85,6 @@ def example_roles(
         elif (mask := _mask(module, examples, found, place, layout)) is not None:
             _add_mask(found, place, *mask)
     return found
-
-
-def tokens_first(
-    module: nn.Module, examples: ExampleInputs, names: Sequence[str], computed: Mapping[int, ComputedInput]
-) -> ExampleInputs | None:
-    """The inputs with tokens along axis 0, if a mask [row, token] among them says so; None if they are as given.
-
-    The first is vectors [token, row, width], which have the form of [row, token, width].
-    """
-    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    shape = examples.tensors[first].shape
-    if len(shape) != 3 or examples.axes[first] != 1 or shape[0] == shape[1]:
-        return None
-    if not any(x.shape[:1] == (shape[1],) and x.shape[-1] == shape[0] for x in examples.tensors if x.dim() == 2):
-        return None
-    axes = tuple(0 if k == first else axis_of_size(x, shape[0]) for k, x in enumerate(examples.tensors))
-    turned = replace(examples, axes=axes)
-    return turned if example_roles(module, turned, names, computed, NO_LAYOUT).mask is not None else None
 
 
 def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str) -> None:
@@ -136,6 +116,14 @@ def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout:
     return name in POSITION_NAMES or counts or layout.position_ids is not None
 
 
+def forms_of_mask(examples: ExampleInputs, name: str, place: int) -> list[PaddingMask]:
+    """The masks, or lengths, of the first input with tokens that another input may be, by its form."""
+    first = next(k for k, axis in enumerate(examples.axes) if axis is not None)
+    rows, length = examples.tensors[first].shape[1 if examples.axes[first] == 0 else 0], examples.length
+    tensor = examples.tensors[place]
+    return [*mask_forms(name, tensor, rows, length), *lengths_forms(name, tensor, rows, length)]
+
+
 def _mask(
     module: nn.Module, examples: ExampleInputs, found: ExampleRoles, place: int, layout: Layout
 ) -> tuple[PaddingMask, str] | None:
@@ -144,11 +132,7 @@ def _mask(
     stated = None if layout.mask is None else parse_stated_mask(layout.mask)
     if layout.mask is not None and (stated is None or stated.name != name):
         return None
-    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    rows = examples.tensors[first].shape[1 if examples.axes[first] == 0 else 0]
-    forms: list[PaddingMask] = [
-        *mask_forms(name, tensor, rows, examples.length), *lengths_forms(name, tensor, rows, examples.length)
-    ]  # fmt: skip
+    forms = forms_of_mask(examples, name, place)
     if stated is not None and stated.marks_pads is not None:
         fit = (form for form in forms if isinstance(form, MaskArgument))
         forms = [form for form in fit if form.marks_pads == stated.marks_pads or form.added is not None]
@@ -159,6 +143,7 @@ def _mask(
                 f"are added to scores, or lengths [row]; got shape {tuple(tensor.shape)}"
             )
         return None
+    first = next(k for k, axis in enumerate(examples.axes) if axis is not None)
     trial = ExampleRoles(found.names, {**found.computed, place: forms[0]})
     called, rest = trial.called(module, examples)
     hides = first_that_hides(ModuleCalls(called, examples.name), forms, Call(rest, examples.length, None))
@@ -171,5 +156,6 @@ def _mask(
         return hides or forms[0], STATED
     if hides is not None:
         return hides, BY_CALLS
-    has_known_name = name in MASK_NAMES if isinstance(forms[0], MaskArgument) else LENGTH_NAME.search(name)
+    begins = f"{found.names[first]}_"
+    has_known_name = name in MASK_NAMES or name.startswith(begins) if isinstance(forms[0], MaskArgument) else LENGTH_NAME.search(name)
     return (forms[0], BY_NAME) if has_known_name else None

@@ -148,7 +148,7 @@ def derived_mask_argument(calls: ModuleCalls, call: Call) -> PaddingMask | None:
 
     None too if the calls take longer than `MAX_SECONDS` together.
     """
-    masks = (MaskArgument(name, *each) for name in _optional_masks(calls.module) for each in CONVENTIONS)
+    masks = (MaskArgument(name, *each) for name in optional_masks(calls.module) for each in CONVENTIONS)
     return first_that_hides(calls, chain(masks, map(LengthsArgument, _optional_lengths(calls.module))), call)
 
 
@@ -186,7 +186,7 @@ def first_that_hides(calls: ModuleCalls, candidates: Iterable[Mask], call: Call)
         return None
 
 
-def _optional_masks(module: nn.Module) -> Iterator[str]:
+def optional_masks(module: nn.Module) -> Iterator[str]:
     """Names of optional arguments that may be masks; common ones if the module passes all keywords on."""
     accepted = arguments_of_forward(module)
     for name, parameter in accepted.items():
@@ -195,6 +195,28 @@ def _optional_masks(module: nn.Module) -> Iterator[str]:
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()):
         yield from (mask.name for mask in KNOWN_MASKS)
         yield "mask"
+
+
+def usual_masks(name: str) -> list[MaskArgument]:
+    """The masks of this name that its words suggest, the likely one first."""
+    marks = "padding" in name or "pad" in name.split("_")
+    return [MaskArgument(name, marks, boolean) for boolean in ((True, False) if marks else (False, True))]
+
+
+def accepts(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:
+    """True if a module takes a mask without pads."""
+    inputs = call.inputs()
+    first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
+    axis = call.examples.axes[first]
+    assert axis is not None
+    everywhere = torch.ones(inputs[first].shape[1 - axis], call.tokens, dtype=torch.long)
+    try:
+        with torch.no_grad(), restored_state(calls.module, calls.state):
+            _outputs(calls.module, inputs, (mask, everywhere), (axis, 0))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
+        raise_own_error(error)
+        return False
+    return True
 
 
 def _optional_lengths(module: nn.Module) -> Iterator[str]:

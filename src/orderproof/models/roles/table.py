@@ -29,12 +29,12 @@ def _example_rows(roles: ExampleRoles, kept: ExampleInputs) -> Iterator[InputRol
     given = iter(range(len(kept.tensors)))
     first = next(place for place, axis in enumerate(kept.axes) if axis is not None)
     for place, name in enumerate(roles.names):
-        if place in roles.computed:
+        if place in roles.computed and name not in roles.described:
             yield InputRole(
                 name=name, role=_computed_role(roles.computed[place]), known_by=roles.known_by.get(place, "its values")
             )
             continue
-        index = next(given)
+        index = -1 if place in roles.computed else next(given)
         if name in roles.described:
             yield roles.described[name]
             continue
