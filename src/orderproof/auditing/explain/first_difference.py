@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -23,10 +24,9 @@ from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
-_CALL_MACHINERY = (
-    "torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/",
-    "orderproof/models/", "orderproof/laws/", "orderproof/auditing/",
-)  # fmt: skip
+_CALL_MACHINERY = ("torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/")
+_PACKAGE = Path(__file__).parents[2]
+_MODEL_CODE = tuple(str(_PACKAGE / room) for room in ("blocks", "encodings"))  # of this package, which a model may use
 MAX_TOKENS = 4096  # of the outputs of a call that is searched
 
 
@@ -190,8 +190,12 @@ def _first_tensor(value: Any) -> Tensor | None:
 
 
 def _calling_line() -> str:
-    """The line of the model's code that calls the module: `modeling_llama.py:250`."""
+    """The line of the model's code that calls the module: `modeling_llama.py:250`; empty if a wrapper calls it."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
         frame = frame.f_back
-    return "" if frame is None else f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+    if frame is None:
+        return ""
+    file = frame.f_code.co_filename
+    is_wrapper = file.startswith(str(_PACKAGE)) and not file.startswith(_MODEL_CODE)
+    return "" if is_wrapper else f"{source_name(file)}:{frame.f_lineno}"
