@@ -18,7 +18,7 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
 from orderproof.models.roles.lengths_argument import lengths_forms
-from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, first_that_hides, mask_forms
+from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, first_that_hides, mask_forms, weakening_mask
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import Layout, parse_stated_mask
@@ -26,6 +26,8 @@ from orderproof.subject_spec import Layout, parse_stated_mask
 MASK_NAMES = (*(mask.name for mask in KNOWN_MASKS), "mask", "attn_mask", "pad_mask", "input_mask", "valid_mask")
 LENGTH_NAME = re.compile(r"(^|_)(seq)?(len|lens|length|lengths)$")
 STATED = "stated"
+NOT_STATED = "calls: it hides a token; another one is stated"
+BY_WEAKENING = "calls: it weakens a token"
 BY_CALLS = "calls: it hides a token"
 BY_NAME = "its name; no value of it hides a token in calls"
 
@@ -90,6 +92,9 @@ def example_roles(
 def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str) -> None:
     """Note a mask; of several, the first that hides a token in calls is the one that laws give."""
     hides = known_by == BY_CALLS
+    found.computed[place], found.known_by[place] = mask, known_by
+    if known_by == NOT_STATED:
+        return
     if found.mask is not None and found.mask_hides and hides and found.mask.convention != mask.convention:
         raise UsageError(
             f"inputs {found.mask.name!r} and {mask.name!r} both hide tokens, one with {found.mask.convention} and the "
@@ -97,7 +102,6 @@ def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str)
         )
     if found.mask is None or (hides and not found.mask_hides) or known_by == STATED:
         found.mask, found.mask_hides = mask, hides
-    found.computed[place], found.known_by[place] = mask, known_by
 
 
 def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout: Layout) -> bool:
@@ -130,8 +134,10 @@ def _mask(
     """The padding mask that an input is, or its lengths, and how that is known; None if it is none."""
     name, tensor = found.names[place], examples.tensors[place]
     stated = None if layout.mask is None else parse_stated_mask(layout.mask)
-    if layout.mask is not None and (stated is None or stated.name != name):
+    if layout.mask is not None and stated is None:
         return None
+    another = stated is not None and stated.name != name
+    stated = None if another else stated
     forms = forms_of_mask(examples, name, place)
     if stated is not None and stated.marks_pads is not None:
         fit = (form for form in forms if isinstance(form, MaskArgument))
@@ -146,7 +152,8 @@ def _mask(
     first = next(k for k, axis in enumerate(examples.axes) if axis is not None)
     trial = ExampleRoles(found.names, {**found.computed, place: forms[0]})
     called, rest = trial.called(module, examples)
-    hides = first_that_hides(ModuleCalls(called, examples.name), forms, Call(rest, examples.length, None))
+    calls, call = ModuleCalls(called, examples.name), Call(rest, examples.length, None)
+    hides = first_that_hides(calls, forms, call)
     if stated is not None:
         if hides is None and stated.marks_pads is None:
             raise UsageError(
@@ -155,7 +162,12 @@ def _mask(
             )
         return hides or forms[0], STATED
     if hides is not None:
-        return hides, BY_CALLS
+        return hides, NOT_STATED if another else BY_CALLS
     begins = f"{found.names[first]}_"
     has_known_name = name in MASK_NAMES or name.startswith(begins) if isinstance(forms[0], MaskArgument) else LENGTH_NAME.search(name)
-    return (forms[0], BY_NAME) if has_known_name else None
+    if another:
+        return None
+    if has_known_name:
+        return forms[0], BY_NAME
+    weakens = weakening_mask(calls, forms, call)
+    return None if weakens is None else (weakens, BY_WEAKENING)

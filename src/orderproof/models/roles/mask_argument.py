@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from typing import Literal, TypeVar
 
 import torch
@@ -29,6 +29,7 @@ from orderproof.subject_spec import StatedMask
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 MAX_SECONDS = 10.0  # of all calls that look for a mask
+WEAKER = 0.9  # a mask weakens a token if replacing it changes outputs less than this part of what it does otherwise
 ROUNDING = 1e-6  # relative; what a hidden token may change in float32
 
 
@@ -148,8 +149,18 @@ def derived_mask_argument(calls: ModuleCalls, call: Call) -> PaddingMask | None:
 
     None too if the calls take longer than `MAX_SECONDS` together.
     """
-    masks = (MaskArgument(name, *each) for name in optional_masks(calls.module) for each in CONVENTIONS)
-    return first_that_hides(calls, chain(masks, map(LengthsArgument, _optional_lengths(calls.module))), call)
+    candidates = _optional_arguments(calls.module)
+    return first_that_hides(calls, candidates, call)
+
+
+def weakening_argument(calls: ModuleCalls, call: Call) -> PaddingMask | None:
+    """The mask, or the lengths, among the optional arguments of a module that weaken a token in calls most."""
+    return weakening_mask(calls, _optional_arguments(calls.module), call)
+
+
+def _optional_arguments(module: nn.Module) -> list[PaddingMask]:
+    masks = (MaskArgument(name, *each) for name in optional_masks(module) for each in CONVENTIONS)
+    return [*masks, *map(LengthsArgument, _optional_lengths(module))]
 
 
 def stated_mask_argument(calls: ModuleCalls, stated: StatedMask, call: Call) -> MaskArgument:
@@ -228,29 +239,57 @@ def _optional_lengths(module: nn.Module) -> Iterator[str]:
 
 def _hides_a_token(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:
     """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
+    pairs = _outputs_of_replaced(calls, mask, call)
+    return pairs is not None and _differ(*pairs[0]) and not _differ(*pairs[1])
+
+
+def weakening_mask(calls: ModuleCalls, candidates: Iterable[Mask], call: Call) -> Mask | None:
+    """The mask with which replacing a pad changes other outputs least, and less than without pads; None if none does.
+
+    A faulty module may leave a mask out of a part of itself. None too if calls take longer than `MAX_SECONDS`.
+    """
+    found: list[tuple[float, Mask]] = []
+    try:
+        with time_limit(MAX_SECONDS):
+            for mask in candidates:
+                pairs = _outputs_of_replaced(calls, mask, call)
+                seen, unseen = (0.0, 0.0) if pairs is None else (_distance(*pair) for pair in pairs)
+                if unseen < WEAKER * seen:
+                    found.append((unseen / seen, mask))
+    except TimeLimitExceeded:
+        return None
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _outputs_of_replaced(
+    calls: ModuleCalls, mask: PaddingMask, call: Call
+) -> list[tuple[list[Tensor], list[Tensor]]] | None:
+    """The other outputs before and after a token is replaced: as a real token, and as a pad; None without any."""
     inputs, others = call.inputs(0), call.inputs(1)
     first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
     axis = call.examples.axes[first]
     if axis not in (0, 1) or inputs[first].dim() < 2 or inputs[first].shape[axis] < 2:
-        return False
+        return None
     rows, length = inputs[first].shape[1 - axis], inputs[first].shape[axis]
     place = length - 1 if mask.right_only else length // 2
     replaced = inputs[first].clone()
     replaced.select(axis, place).copy_(others[first].select(axis, place))
-    pair = (inputs, (*inputs[:first], replaced, *inputs[first + 1 :]))
+    both = (inputs, (*inputs[:first], replaced, *inputs[first + 1 :]))
     everywhere = torch.ones(rows, length, dtype=torch.long)
     hidden = everywhere.clone()
     hidden[:, place] = 0
+    found = []
     try:
         with torch.no_grad(), restored_state(calls.module, calls.state):
-            seen = [_outputs(calls.module, each, (mask, everywhere), (axis, place)) for each in pair]
-            unseen = [_outputs(calls.module, each, (mask, hidden), (axis, place)) for each in pair]
+            for values in (everywhere, hidden):
+                before, after = (_outputs(calls.module, each, (mask, values), (axis, place)) for each in both)
+                found.append((before, after))
     except SystemExit:
-        return False
+        return None
     except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
         raise_own_error(error)
-        return False
-    return bool(unseen[0]) and _differ(*seen) and not _differ(*unseen)
+        return None
+    return found if found[1][0] else None
 
 
 def _outputs(
@@ -269,6 +308,12 @@ def _outputs(
     numbers = [x.double() for x in found if isinstance(x, Tensor) and x.is_floating_point()]
     of_tokens = [x.index_select(axis, kept.nonzero().flatten()) for x in numbers if x.shape[:2] == sizes]
     return of_tokens or [x for x in numbers if len(values) in x.shape[:2]]
+
+
+def _distance(first: list[Tensor], second: list[Tensor]) -> float:
+    """The largest relative difference of outputs."""
+    pairs = zip(first, second, strict=True)
+    return max((float((x - y).abs().max() / y.abs().max()) for x, y in pairs), default=0.0)
 
 
 def _differ(first: list[Tensor], second: list[Tensor]) -> bool:

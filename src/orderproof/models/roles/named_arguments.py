@@ -10,13 +10,14 @@ from torch import Tensor, nn
 from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
-from orderproof.models.roles.example_roles import ExampleRoles
+from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles
 from orderproof.models.roles.mask_argument import (
     PaddingMask,
     accepts_keyword,
     derived_mask_argument,
     known_mask_argument,
     stated_mask_argument,
+    weakening_argument,
 )
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.subject_spec import NO_ARGUMENT, Layout, parse_stated_mask
@@ -44,7 +45,8 @@ class NamedArguments:
         elif layout.mask is not None:
             yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, as stated"
         else:
-            why = "since it hides a token in that way" if self.mask_hides else "for its name"
+            why = "for its name" if self.mask.name in MASK_NAMES else "since it weakens a token in that way"
+            why = "since it hides a token in that way" if self.mask_hides else why
             yield (
                 f"argument {self.mask.name!r} is taken for a padding mask, {self.mask.convention}, {why}; "
                 "--mask (in Python mask=) states it otherwise"
@@ -115,7 +117,7 @@ def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) 
     if known is not None:
         return known
     derived = derived_mask_argument(calls, call)
-    return derived, derived is not None
+    return derived or weakening_argument(calls, call), derived is not None
 
 
 def _position_ids(module: nn.Module, layout: Layout, given: Sequence[str]) -> PositionArgument | None:
