@@ -34,8 +34,8 @@ def proved_on_one_side(context: AuditContext, law: ProvedLaw, finding: Finding, 
             side, other = (m.removeprefix("padded ") for m in (ONE_SIDE if mode == ONE_SIDE[0] else ONE_SIDE[::-1]))
             reads = "reads pads on the" if finding.verdict == "refuted" else "is not proved to ignore pads on the"
             context.note(
-                f"{law.code} {law.name}: {finding.output or 'the output'} has no tokens and ignores pads on the {side}; "
-                f"it {reads} {other}: pad its rows on the {side}"
+                f"{law.code} {law.name}: {finding.output or 'the output'} has no tokens and ignores pads on the "
+                f"{side}; it {reads} {other}: pad its rows on the {side}"
             )
             return found
     return finding

@@ -26,7 +26,9 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_
     found = _prove_for_sequence(context, law, options)
     others = context.other_sequences if law.of_every_sequence else {}
     for name, other in others.items():
-        of_other = (f.model_copy(update={"call_mode": f"pads of {name}"}) for f in _prove_for_sequence(other, law, options))
+        of_other = (
+            f.model_copy(update={"call_mode": f"pads of {name}"}) for f in _prove_for_sequence(other, law, options)
+        )
         found = (*(f for f in found if f.verdict != "not_applicable"), *of_other)
     return found
 

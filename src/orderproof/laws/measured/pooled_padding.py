@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from orderproof.adapter import ModelAdapter
@@ -35,6 +34,7 @@ PADS = 3
 MAX_TOKENS = 8  # of a row, that are replaced one by one
 
 Side = Literal["right", "left"]
+SIDES: tuple[Side, ...] = ("right", "left")
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class PooledPadding(MeasuredLaw):
 def _comparisons(calls: CachedCalls, output: _Output) -> Iterator[Comparison]:
     """The comparisons of the side that an output serves, of both sides if it serves none; and what it reads there."""
     of = f" ({output.name})" if output.name else ""
-    sides = [side for side in ("right", "left") if _can_be_called(calls, output, side)]
+    sides = [side for side in SIDES if _can_be_called(calls, output, side)]
     same = {
         (what, side): _agrees(getattr(output, what)(calls, side)) for what in ("content", "amount") for side in sides
     }
@@ -126,7 +126,7 @@ def _comparisons(calls: CachedCalls, output: _Output) -> Iterator[Comparison]:
         lost = _lost_token(calls, output, side) if same["content", side] else None
         if lost is not None:
             yield Comparison(
-                f"with {PADS} pads on the {side}, real token {lost} must change the output, as it does without pads{of}",
+                f"with {PADS} pads on the {side}, real token {lost} must change the output as without pads{of}",
                 partial(_compare_reading, output=output, side=side, token=lost), expects_difference=True,
             )  # fmt: skip
 

@@ -42,7 +42,7 @@ class PaddingLaw(ReplacementLaw):
         return ~self.replaced_slots(rows, tokens)
 
     def unchanged_rows(self, unchanged: SlotMask) -> SlotMask:
-        with_real_token: SlotMask = unchanged.any(axis=1)
+        with_real_token: SlotMask = np.logical_or.reduce(unchanged, axis=1)
         return with_real_token
 
     def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:

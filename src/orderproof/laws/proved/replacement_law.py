@@ -46,7 +46,7 @@ class ReplacementLaw(IndependenceLaw):
         """The slots whose outputs must not change."""
 
     def unchanged_rows(self, unchanged: SlotMask) -> SlotMask:
-        """The rows whose outputs without tokens must not change; `unchanged` are the slots that must not [row, token]."""
+        """The rows whose outputs without tokens must not change, of the slots that must not [row, token]."""
         whole: SlotMask = np.logical_and.reduce(unchanged, axis=1)
         return whole
 

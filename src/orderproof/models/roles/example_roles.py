@@ -18,7 +18,14 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
 from orderproof.models.roles.lengths_argument import lengths_forms
-from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, first_that_hides, mask_forms, weakening_mask
+from orderproof.models.roles.mask_argument import (
+    KNOWN_MASKS,
+    MaskArgument,
+    PaddingMask,
+    first_that_hides,
+    mask_forms,
+    weakening_mask,
+)
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import Layout, parse_stated_mask
@@ -164,7 +171,11 @@ def _mask(
     if hides is not None:
         return hides, NOT_STATED if another else BY_CALLS
     begins = f"{found.names[first]}_"
-    has_known_name = name in MASK_NAMES or name.startswith(begins) if isinstance(forms[0], MaskArgument) else LENGTH_NAME.search(name)
+    has_known_name = (
+        name in MASK_NAMES or name.startswith(begins)
+        if isinstance(forms[0], MaskArgument)
+        else LENGTH_NAME.search(name)
+    )
     if another:
         return None
     if has_known_name:

@@ -224,7 +224,9 @@ def accepts(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:
     try:
         with torch.no_grad(), restored_state(calls.module, calls.state):
             _outputs(calls.module, inputs, (mask, everywhere), (axis, 0))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
+    except SystemExit:
+        return False
+    except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
         raise_own_error(error)
         return False
     return True

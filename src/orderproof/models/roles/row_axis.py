@@ -29,7 +29,7 @@ def tokens_first(
     if len(shape) != VECTORS or examples.axes[first] != 1 or shape[0] == shape[1]:
         return None
     lengths = {x.shape[0] for x in examples.tensors if x.dim() == VECTORS and x.shape[1] == shape[1]}
-    if not any(x.shape[0] == shape[1] and x.shape[1] in lengths for x in examples.tensors if x.dim() == 2):  # noqa: PLR2004
+    if not any(x.shape[0] == shape[1] and x.shape[1] in lengths for x in examples.tensors if x.dim() == 2):
         return None
     axes = tuple(0 if k == first else axis_of_size(x, shape[0]) for k, x in enumerate(examples.tensors))
     turned = replace(examples, axes=axes)

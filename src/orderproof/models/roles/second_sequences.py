@@ -1,8 +1,8 @@
 """Further sequences among the inputs of a module, each with a padding mask of its own: that of a decoder, or memory.
 
 An input is a second sequence if a mask hides its tokens in calls: another input, or an optional argument. Where no call
-decides, the name of a mask does, if it begins as that of the sequence. Pads of it must change no output, as those of the
-first sequence.
+decides, the name of a mask does, if it begins as that of the sequence. Pads of it must change no output, as those of
+the first sequence.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _roles_of(
     by_name: tuple[int, PaddingMask] | None = None
     for k in (*named, *(k for k in given if k not in named)):
         forms = forms_of_mask(own, roles.names[k], k)
-        trial, its_rest = ExampleRoles(roles.names, {**held, k: forms[0]}).called(module, own) if forms else (None, None)
+        trial, its_rest = (
+            ExampleRoles(roles.names, {**held, k: forms[0]}).called(module, own) if forms else (None, None)
+        )
         if trial is None or its_rest is None:
             continue
         mask = first_that_hides(ModuleCalls(trial, own.name), forms, Call(its_rest, own.length, None))
@@ -117,4 +119,6 @@ def claim(roles: ExampleRoles, examples: ExampleInputs, second: SecondSequence) 
         roles.computed[place] = OfLength(mask, second.examples.length)
         if roles.mask is not None and roles.mask.name == mask.name:
             roles.mask = None
-    return replace(examples, axes=tuple(None if k in (second.place, *places) else a for k, a in enumerate(examples.axes)))
+    return replace(
+        examples, axes=tuple(None if k in (second.place, *places) else a for k, a in enumerate(examples.axes))
+    )

@@ -70,7 +70,15 @@ def _argument_rows(roles: ExampleRoles, arguments: NamedArguments, layout: Layou
     yield from (role for name, role in roles.described.items() if name not in roles.names)
     mask, positions = arguments.mask, arguments.position_ids
     if mask is not None and roles.mask is None:
-        by = "stated" if layout.mask is not None else BY_CALLS if arguments.mask_hides else BY_NAME if mask.name in MASK_NAMES else BY_WEAKENING
+        by = (
+            "stated"
+            if layout.mask is not None
+            else BY_CALLS
+            if arguments.mask_hides
+            else BY_NAME
+            if mask.name in MASK_NAMES
+            else BY_WEAKENING
+        )
         yield InputRole(name=mask.name, role=f"padding mask, {mask.convention}; not given by default", known_by=by)
     if positions is not None and roles.position_ids is None:
         by = "stated" if layout.position_ids is not None else "its name"
