@@ -7,15 +7,17 @@ drawn: numbers, or ids below the size of the table that they read.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx
 import torch
 from onnx import ModelProto
-from torch import Tensor, nn
+from torch import Tensor
 
 from orderproof.errors import SubjectError
+from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.onnx_file.module import OnnxModule, input_entries
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
 
@@ -33,12 +35,20 @@ class Entry:
     kind: str  # "drawn", "ones", "zeros" or "positions"
 
 
-class WithComputedInputs(nn.Module):
+class WithComputedInputs(PassesKeywordsOn):
     """A graph called with its inputs by their names; those that are not given are computed from their sizes."""
 
     def __init__(self, graph: OnnxModule, entries: Sequence[Entry]) -> None:
         super().__init__()
-        self.graph, self.entries = graph, tuple(entries)
+        self.model, self.entries = graph, tuple(entries)
+
+    def free_arguments(self) -> dict[str, inspect.Parameter]:
+        """None: the inputs of a file are all that it takes."""
+        return {}
+
+    def _gives(self, name: str, place: int) -> bool:
+        del name, place
+        return True
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         """The outputs by name; the inputs have the names of the file."""
@@ -47,7 +57,7 @@ class WithComputedInputs(nn.Module):
             if entry.name in inputs:
                 shape = inputs[entry.name].shape
                 known |= {size: n for size, n in zip(entry.sizes, shape, strict=True) if isinstance(size, str)}
-        return self.graph(  # type: ignore[no-any-return]
+        return self.model(  # type: ignore[no-any-return]
             *(inputs[e.name] if e.name in inputs else _example(e, known) for e in self.entries)
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, first_line
 from orderproof.models.plain_module import Inputs, from_module
@@ -54,11 +54,14 @@ def load_onnx(
     elif not isinstance(inputs, Mapping):
         given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         inputs = dict(zip(graph.input_names, given, strict=False))
+    module: nn.Module = WithComputedInputs(graph, entries)
+    if all(entry.kind == "drawn" and entry.name in inputs for entry in entries):
+        module, inputs = graph, tuple(inputs[entry.name] for entry in entries)
     notes.append(
         f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
         "keep their values"
     )
-    subject = from_module(WithComputedInputs(graph, entries), inputs, name=path.name, assume=assume, **vars(layout))
+    subject = from_module(module, inputs, name=path.name, assume=assume, **vars(layout))
     notes.append(_compared(path, graph, subject))
     subject.notes = (*notes, *subject.notes)
     return subject

@@ -18,14 +18,8 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
 from orderproof.models.roles.lengths_argument import lengths_forms
-from orderproof.models.roles.mask_argument import (
-    KNOWN_MASKS,
-    MaskArgument,
-    PaddingMask,
-    first_that_hides,
-    mask_forms,
-    weakening_mask,
-)
+from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, mask_forms
+from orderproof.models.roles.mask_calls import first_that_hides, weakening_mask
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import Layout, parse_stated_mask

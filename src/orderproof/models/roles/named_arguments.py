@@ -11,8 +11,8 @@ from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles
-from orderproof.models.roles.mask_argument import (
-    PaddingMask,
+from orderproof.models.roles.mask_argument import PaddingMask
+from orderproof.models.roles.optional_mask import (
     accepts_keyword,
     derived_mask_argument,
     known_mask_argument,

@@ -16,14 +16,9 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, OfLength
 from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, ExampleRoles, forms_of_mask
-from orderproof.models.roles.mask_argument import (
-    PaddingMask,
-    accepts,
-    derived_mask_argument,
-    first_that_hides,
-    optional_masks,
-    usual_masks,
-)
+from orderproof.models.roles.mask_argument import PaddingMask, usual_masks
+from orderproof.models.roles.mask_calls import accepts, first_that_hides
+from orderproof.models.roles.optional_mask import derived_mask_argument, optional_masks
 from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import NO_ARGUMENT, Layout
 
