@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -22,11 +21,10 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
+from orderproof.recording.source import is_model_code
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
 _CALL_MACHINERY = ("torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/")
-_PACKAGE = Path(__file__).parents[2]
-_MODEL_CODE = tuple(str(_PACKAGE / room) for room in ("blocks", "encodings"))  # of this package, which a model may use
 MAX_TOKENS = 4096  # of the outputs of a call that is searched
 
 
@@ -194,8 +192,6 @@ def _calling_line() -> str:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
         frame = frame.f_back
-    if frame is None:
-        return ""
-    file = frame.f_code.co_filename
-    is_wrapper = file.startswith(str(_PACKAGE)) and not file.startswith(_MODEL_CODE)
-    return "" if is_wrapper else f"{source_name(file)}:{frame.f_lineno}"
+    if frame is None or not is_model_code(frame.f_code.co_filename):
+        return ""  # a wrapper of this package calls the whole model
+    return f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, OfLength
-from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, ExampleRoles, forms_of_mask
+from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, STATED, ExampleRoles, forms_of_mask
 from orderproof.models.roles.mask_argument import PaddingMask, usual_masks
 from orderproof.models.roles.mask_calls import accepts, first_that_hides
 from orderproof.models.roles.optional_mask import derived_mask_argument, optional_masks
@@ -40,7 +40,8 @@ def second_sequences(
     """The further sequences whose tokens a mask hides in calls; ``roles`` are those of the first one."""
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
     by_name = {place for place, how in roles.known_by.items() if how in (BY_NAME, BY_WEAKENING)}
-    known = ({first, *roles.computed} | {*computed}) - by_name
+    stated = {place for place, how in roles.known_by.items() if how == STATED}
+    known = ({first, *roles.computed} | {*computed} | stated) - by_name
     for place, tensor in enumerate(examples.tensors):
         axis = _token_axis(tensor, 0 if examples.axes[first] == 0 else 1)
         if place in known or axis is None:
