@@ -159,7 +159,8 @@ def _mask(
     calls, call = ModuleCalls(called, examples.name), Call(rest, examples.length, None)
     hides = first_that_hides(calls, forms, call)
     if stated is not None:
-        if hides is None and stated.marks_pads is None:
+        either = len(forms) == 2 and name not in MASK_NAMES  # 1 at real tokens, or at pads
+        if hides is None and stated.marks_pads is None and either:
             raise UsageError(
                 f"expected input {name!r} to hide tokens; it hides none, whether 1 and True are at real tokens or at "
                 f"pads; if that is right, state which: {name}=real or {name}=pads"
