@@ -12,6 +12,7 @@ from orderproof.auditing.decide.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.explain.findings import finding_of, undecide, undecide_inapplicable, with_cause, with_law
+from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
@@ -196,6 +197,7 @@ def measure_laws(
     context.free_float64_copies()  # the processes that measure would have them too
     subject = context.runnable.subject
     causes: dict[tuple[str, str], str] = {}
+    pooling = {law.name for law in chosen if law.of_every_sequence}
     length = None if context.length == context.subject.default_length else context.length
     with without_compilation():
         for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout, length).findings():
@@ -206,6 +208,8 @@ def measure_laws(
             if subject.draws_random_numbers and found.verdict == "refuted":
                 reason = f"it draws random numbers, and runs of other shapes draw others: {found.reason}"
                 found = undecide(found.model_copy(update={"witness": None}), reason)
+            if finding.law in pooling:
+                found = with_pooling_line(context, found)
             yield with_law(with_cause(found, causes), stated=found.law in expect)
 
 

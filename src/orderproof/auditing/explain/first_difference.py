@@ -188,7 +188,7 @@ def _first_tensor(value: Any) -> Tensor | None:
 
 
 def _calling_line() -> str:
-    """The line of the model's code that calls the module: `modeling_llama.py:250`."""
+    """The line of the model's code that calls the module: `modeling_llama.py:250`; empty if a wrapper calls it."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
         frame = frame.f_back
