@@ -36,7 +36,7 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_
                 note_unchecked_mask(context, law, results)
             else:
                 found = _prove_in_call_mode(context, law, mode, options)
-                results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
+                results += [expected_as_in_plain_call(f, results, unstated=options.states_nothing) for f in found]
 
         def prove_call(there: AuditContext, mode: str) -> list[Finding]:
             return _prove_in_call_mode(there, law, mode, options)

@@ -1,194 +1,172 @@
-"""The module and the source line at which the two runs of a measured comparison first differ.
+"""The operator at which the runs of a measured comparison first differ: its module and its source line.
 
-The comparison is run again with hooks on every module. The token whose outputs differ most is found in the outputs of
-both runs by its values, and is then followed through the modules in the order in which they return. If the first module
-that returns something else was given something else already, the code between two modules is to blame: the module
-around it, at the line that makes the call.
+The first token whose outputs differ is found in the outputs of both runs by its values. The two calls that gave them
+are recorded operator by operator. An operator of one call has a twin in the other: the same operator at the same line
+of the same module. Of their results only what belongs to the token is compared: its row, its place among the tokens of
+its call, and the keys up to it. From the output the search follows the operands that differ. The operator whose
+operands agree is the place. A line that only one of the calls runs has no twin: the search looks through it.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any, NamedTuple
+from collections import defaultdict
+from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from orderproof.adapter import ModelAdapter, ModelOutput
-from orderproof.auditing.explain.source_name import source_name
+from orderproof.auditing.explain.entries import Frame, frame_at
+from orderproof.auditing.explain.operator_steps import CallRecorder, RecordedCall, Step, StepKey
+from orderproof.auditing.explain.source_name import is_own_file
+from orderproof.auditing.explain.token_parts import TokenOfCall, differ
 from orderproof.laws.measured import CachedCalls, Comparison
-from orderproof.tolerances import FLOAT32_TOLERANCE
+from orderproof.laws.mixing_kinds import RECURRENCE, mixing_kind
 
-_CALL_MACHINERY = ("torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/")
 MAX_TOKENS = 4096  # of the outputs of a call that is searched
+FIRST_SHARE = 1e-2  # of the largest difference: a token that differs by more is the first that differs
+_LAYOUTS = {
+    "alias", "cat", "clone", "copy_", "detach", "expand", "_reshape_alias", "select", "slice", "split", "squeeze",
+    "stack", "t", "_to_copy", "transpose", "unbind", "unsqueeze", "_unsafe_view", "view",
+}  # fmt: skip
 
 
 class Place(NamedTuple):
-    """A module of the model and a source line, `file.py:123`."""
+    """A module of the model, a line of its code, and how the operator there mixes tokens."""
 
     module: str
-    source: str
+    frame: Frame
+    kind: str
 
-
-@dataclass(eq=False)
-class _Step:
-    """One call of one module: its path, how many calls of it came before, its tensors and the line that calls it."""
-
-    key: tuple[str, int]
-    given: Tensor | None
-    returned: Tensor | None
-    source: str
-
-
-@dataclass(eq=False)
-class _Call:
-    """One call of the model: its steps in the order in which they return, and its output [row, token, feature]."""
-
-    steps: list[_Step] = field(default_factory=list)
-    output: Tensor | None = None
-
-
-class _Token(NamedTuple):
-    """A token in a call."""
-
-    call: _Call
-    row: int
-    token: int
+    @property
+    def own_frame(self) -> Frame:
+        """The line, if it is the model's own code and not a library's."""
+        return self.frame if is_own_file(self.frame.file) else Frame()
 
 
 def first_difference_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
     """Where the runs of a comparison first differ; None if the token cannot be followed."""
-    recorder = _Recorder()
+    seen = _run(comparison, calls, length, CallRecorder())
+    if seen is None:
+        return None
+    recorder, expected, actual = seen
+    one, other = _find(recorder, expected, last=False), _find(recorder, actual, last=True)
+    if one is None or other is None or one == other:
+        return None
+    watched = sorted({recorder.calls.index(token.call) for token in (one, other)})
+    again = _run(comparison, calls, length, CallRecorder(watched))
+    if again is None or len(again[0].calls) != len(recorder.calls):
+        return None
+    pair = [token._replace(call=again[0].calls[recorder.calls.index(token.call)]) for token in (one, other)]
+    found = _origin(pair[0], pair[1])
+    if found is None:
+        return None
+    frame = frame_at(found.key.file, found.key.line) if found.key.file else Frame()
+    return Place(found.key.module, frame, _kind(found, pair[0].call))
+
+
+def _kind(step: Step, call: RecordedCall) -> str:
+    """The kind of an operator; a line that runs once for each token of a call is a recurrence."""
+    times, rest = divmod(sum(each.key == step.key for each in call.steps), call.tokens)
+    return RECURRENCE if times and not rest and call.tokens > 1 else mixing_kind(step.name)
+
+
+def _run(
+    comparison: Comparison, calls: CachedCalls, length: int, recorder: CallRecorder
+) -> tuple[CallRecorder, Tensor, Tensor] | None:
+    """The recorder after the comparison, and the vectors of the first token that differs; None if it cannot be run."""
     fresh = calls.as_before_the_first_call(own=True)  # it is given hooks
     if fresh is None or not isinstance(fresh.adapter.module, nn.Module):
         return None
     watched = recorder.watch(fresh.adapter)
     try:
         expected, actual = comparison.run(fresh.for_adapter(watched).at_length(length))[:2]
-    except Exception:  # noqa: BLE001 - third-party code: hooks may change how it runs
+    except Exception:  # noqa: BLE001 - third-party code: watching may change how it runs
         return None
     if expected.shape != actual.shape or expected.dim() < 2 or not expected.is_floating_point():
         return None
-    worst = int((expected - actual).abs().flatten(0, -2).amax(-1).argmax())
-    one = recorder.find(expected.flatten(0, -2)[worst], last=False)
-    other = recorder.find(actual.flatten(0, -2)[worst], last=True)
-    return None if one is None or other is None or one == other else _compare_steps(one, other)
+    sizes = (expected - actual).abs().flatten(0, -2).amax(-1)
+    first = int((sizes > FIRST_SHARE * sizes.max()).nonzero()[0]) if bool(sizes.max() > 0) else 0
+    return recorder, expected.flatten(0, -2)[first], actual.flatten(0, -2)[first]
 
 
-def _compare_steps(one: _Token, other: _Token) -> Place | None:
-    before = {step.key: step for step in one.call.steps}
-    for step in other.call.steps:
-        twin = before.get(step.key)
-        if twin is None or not _differ(twin.returned, one, step.returned, other):
+def _find(recorder: CallRecorder, vector: Tensor, *, last: bool) -> TokenOfCall | None:
+    """The token whose output is this vector, in the first or the last call that has it."""
+    for call in reversed(recorder.calls) if last else recorder.calls:
+        output = call.output
+        if output is None or output.shape[-1] != vector.shape[-1] or output.shape[:2].numel() > MAX_TOKENS:
             continue
-        return _innermost(step, before, {s.key: s for s in other.call.steps}, one, other)
+        places = (output == vector).all(-1).nonzero()
+        if len(places):
+            return TokenOfCall(call, int(places[0][0]), int(places[0][1]))
     return None
 
 
-def _innermost(
-    step: _Step, before: dict[tuple[str, int], _Step], after: dict[tuple[str, int], _Step], one: _Token, other: _Token
-) -> Place:
-    """The module that was given the same and does something else: this step's, or one around it."""
-    path, source = step.key[0], step.source
-    current: _Step | None = step
-    while current is not None and (twin := before.get(current.key)) is not None:
-        if not _differ(twin.given, one, current.given, other):
-            break
-        path, source = current.key[0].rpartition(".")[0], current.source
-        current = after.get((path, 0))
-    return Place(path, source)
+def _origin(one: TokenOfCall, other: TokenOfCall) -> Step | None:
+    """The step of the other call whose result differs from that of its twin, and whose operands do not."""
+    twins = _twins(one, other)
+    compared = {step: differ(twin.value, one, step.value, other) for step, twin in twins.items()}
+    order = {step: k for k, step in enumerate(other.call.steps)}
+    differing = [step for step in other.call.steps if compared.get(step)]
+    starts: list[Step] = []
+    queue, seen = differing[-1:], set(differing[-1:])
+    while queue:
+        step = queue.pop()
+        causes, unknown = _causes(step, compared)
+        starts += [] if causes else [min(unknown, key=order.__getitem__, default=step)]
+        fresh = [cause for cause in causes if cause not in seen]
+        seen.update(fresh)
+        queue += fresh
+    first = min(starts, key=order.__getitem__, default=None)
+    return _scores(first) if first is not None and "softmax" in first.name else first
 
 
-def _differ(first: Tensor | None, one: _Token, second: Tensor | None, other: _Token) -> bool:
-    """True if both tensors have a vector for the token, and the vectors differ by more than rounding."""
-    if first is None or second is None or first.dim() != second.dim() or first.shape[2:] != second.shape[2:]:
-        return False
-    pair = [_vector(x, place) for x, place in ((first, one), (second, other))]
-    if pair[0] is None or pair[1] is None:
-        return False
-    return bool((pair[0] - pair[1]).abs().max() > FLOAT32_TOLERANCE * pair[0].abs().max())
+def _scores(softmax: Step) -> Step:
+    """The operator that computes or masks the scores of a softmax: the scores up to the token are those of its twin."""
+    step = softmax
+    while step.operands and (step is softmax or step.name in _LAYOUTS | {"div", "mul"}):
+        step = step.operands[0]
+    return step
 
 
-def _vector(x: Tensor, place: _Token) -> Tensor | None:
-    """The values of a token [...]; cosines and sines may have one row for all rows of the batch."""
-    assert place.call.output is not None
-    rows, tokens = place.call.output.shape[:2]
-    if x.shape[1] != tokens or x.shape[0] not in (1, rows):
-        return None
-    return x[min(place.row, x.shape[0] - 1), place.token].double()
+def _causes(step: Step, compared: dict[Step, bool | None]) -> tuple[list[Step], list[Step]]:
+    """The nearest steps before a step that differ, and the steps without a twin on the way that compute something."""
+    differing, unknown = [], []
+    queue, seen = list(step.operands), set(step.operands)
+    while queue:
+        here = queue.pop()
+        agrees = compared.get(here)
+        if agrees is True:
+            differing.append(here)
+        elif agrees is None:
+            unknown += [here] if here.name not in _LAYOUTS else []
+            fresh = [operand for operand in here.operands if operand not in seen]
+            seen.update(fresh)
+            queue += fresh
+    return differing, unknown
 
 
-class _Recorder:
-    """The calls of a model and of copies of it."""
+def _twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
+    """The step of the one call for each step of the other that has one.
 
-    def __init__(self) -> None:
-        self.calls: list[_Call] = []
-        self._counts: Counter[str] = Counter()
-
-    def watch(self, adapter: ModelAdapter) -> ModelAdapter:
-        """The same adapter, whose calls are recorded; so are those of copies that are made of it."""
-        for path, part in adapter.module.named_modules():
-            if path:
-                part.register_forward_pre_hook(self._before(path), with_kwargs=True)
-                part.register_forward_hook(self._after(path))
-        recorder, kind = self, type(adapter)
-
-        def call(self: Any, *arguments: Any, **options: Any) -> ModelOutput:
-            recorder.calls.append(_Call())
-            recorder._counts.clear()
-            answer = kind.call(self, *arguments, **options)
-            recorder.calls[-1].output = answer.output.clone() if answer.output.dim() == 3 else None
-            return answer
-
-        watched = adapter.with_module(adapter.module)
-        watched.__class__ = type(kind.__name__, (kind,), {"call": call})
-        return watched
-
-    def find(self, vector: Tensor, *, last: bool) -> _Token | None:
-        """The token whose output is this vector, in the first or the last call that has it."""
-        for call in reversed(self.calls) if last else self.calls:
-            output = call.output
-            if output is None or output.shape[-1] != vector.shape[-1] or output.shape[:2].numel() > MAX_TOKENS:
-                continue
-            places = (output == vector).all(-1).nonzero()
-            if len(places):
-                return _Token(call, int(places[0][0]), int(places[0][1]))
-        return None
-
-    def _before(self, path: str) -> Callable[..., None]:
-        def hook(part: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-            if self.calls:
-                step = _Step((path, self._counts[path]), _first_tensor((given, named)), None, _calling_line())
-                self._counts[path] += 1
-                part.__dict__.setdefault("_orderproof_steps", []).append(step)
-
-        return hook
-
-    def _after(self, path: str) -> Callable[..., None]:
-        def hook(part: nn.Module, given: tuple[Any, ...], returned: Any) -> None:
-            del given
-            if self.calls and part.__dict__.get("_orderproof_steps"):
-                step = part.__dict__["_orderproof_steps"].pop()
-                step.returned = _first_tensor(returned)
-                self.calls[-1].steps.append(step)
-
-        return hook
+    A line that runs once for each token of a call is paired at the token.
+    """
+    before, after = _by_key(one.call), _by_key(other.call)
+    twins: dict[Step, Step] = {}
+    for key in before.keys() & after.keys():
+        first, second = before[key], after[key]
+        if len(first) != len(second):
+            first, second = _at_token(first, one), _at_token(second, other)
+        if len(first) == len(second):
+            twins.update(zip(second, first, strict=True))
+    return twins
 
 
-def _first_tensor(value: Any) -> Tensor | None:
-    """A copy of the first tensor with a row and a token axis in a structure."""
-    leaves = torch.utils._pytree.tree_leaves(value)
-    found = (x for x in leaves if isinstance(x, Tensor) and x.dim() >= 3 and x.is_floating_point())
-    return next((x.detach().clone() for x in found), None)
+def _at_token(steps: list[Step], token: TokenOfCall) -> list[Step]:
+    each, rest = divmod(len(steps), token.call.tokens)
+    return [] if rest else steps[token.token * each : (token.token + 1) * each]
 
 
-def _calling_line() -> str:
-    """The line of the model's code that calls the module: `modeling_llama.py:250`."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
-        frame = frame.f_back
-    return "" if frame is None else f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+def _by_key(call: RecordedCall) -> dict[StepKey, list[Step]]:
+    found: dict[StepKey, list[Step]] = defaultdict(list)
+    for step in call.steps:
+        found[step.key].append(step)
+    return found

@@ -16,7 +16,7 @@ from torch.fx import Node
 
 from orderproof.auditing.explain.entries import base_name
 from orderproof.diagnosis.domain.fact import NEVER, Fact
-from orderproof.laws.proved.mixing_kinds import RECURRENCE, mixing_kind
+from orderproof.laws.mixing_kinds import RECURRENCE, mixing_kind
 
 _LAYOUTS = {  # operators whose result has elements of one operand
     "alias", "cat", "clone", "contiguous", "detach", "expand", "flatten", "getitem", "index_select", "narrow",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Shape
-from orderproof.laws.proved.mixing_kinds import (
+from orderproof.laws.mixing_kinds import (
     ATTENTION,
     CHOICE,
     CONVOLUTION,

@@ -24,7 +24,7 @@ from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fac
 from orderproof.diagnosis.domain.move import STILL
 from orderproof.errors import OutputShapeError
 from orderproof.laws.causal_mask_line import causal_line_change
-from orderproof.laws.proved.mixing_kinds import CONVOLUTION, OTHER
+from orderproof.laws.mixing_kinds import CONVOLUTION, OTHER
 from orderproof.laws.proved.proved_law import (
     UNKNOWN_ROWS,
     IndependenceLaw,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orderproof.batch_layout import second_document_start
-from orderproof.laws.proved.mixing_kinds import (
+from orderproof.laws.mixing_kinds import (
     CHOICE,
     CONVOLUTION,
     OTHER,

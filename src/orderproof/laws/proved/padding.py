@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from orderproof.batch_layout import PAD_LAYOUTS, PadLayout, padding_slots
-from orderproof.laws.proved.mixing_kinds import (
+from orderproof.laws.mixing_kinds import (
     ATTENTION,
     CHOICE,
     CONVOLUTION,

@@ -21,7 +21,7 @@ from torch import Tensor
 from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
 from orderproof.diagnosis.domain.move import FREE, STILL, is_permuted, permuted_axis
 from orderproof.laws.law import Law
-from orderproof.laws.proved.mixing_kinds import ATTENTION, OTHER
+from orderproof.laws.mixing_kinds import ATTENTION, OTHER
 from orderproof.permutations import (
     Permutation,
     cycle_notation,

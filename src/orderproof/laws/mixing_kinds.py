@@ -12,16 +12,15 @@ CHOICE: Final = "choice"  # of some tokens by their scores: topk, sort
 CONVOLUTION: Final = "convolution"
 OTHER: Final = "other"
 POOLING: Final = "pooling"
+POSITIONS: Final = "positions"  # numbers that are counted, such as position ids
 RECURRENCE: Final = "recurrence"
 RUNNING_SUM: Final = "running sum"
 STATISTIC: Final = "statistic"
 
 _NAMES = {
-    ATTENTION: {
-        "scaled_dot_product_attention", "softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax",
-        "matmul", "mm", "bmm", "baddbmm", "einsum",
-    },
+    ATTENTION: {"matmul", "mm", "bmm", "baddbmm", "einsum"},
     CHOICE: {"topk", "sort", "argsort", "kthvalue", "argmax", "argmin", "searchsorted", "bincount", "unique"},
+    POSITIONS: {"arange", "linspace"},
     RECURRENCE: {"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "mkldnn_rnn_layer"},
     RUNNING_SUM: {"cumsum", "cumprod", "logcumsumexp", "cummax", "cummin", "_cummax_helper"},
     STATISTIC: {
@@ -38,4 +37,6 @@ def mixing_kind(name: str) -> str:
         return CONVOLUTION
     if "pool" in name:
         return POOLING
+    if "softmax" in name or "attention" in name:
+        return ATTENTION
     return next((kind for kind, names in _NAMES.items() if name.removesuffix("_") in names or name in names), OTHER)
