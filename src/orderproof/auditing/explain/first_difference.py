@@ -1,32 +1,26 @@
 """The operator at which the runs of a measured comparison first differ: its module and its source line.
 
 The first token whose outputs differ is found in the outputs of both runs by its values. The two calls that gave them
-are recorded operator by operator. An operator of one call has a twin in the other: the same operator at the same line
-of the same module. Of their results only what belongs to the token is compared: its row, its place among the tokens of
-its call, and the keys up to it. From the output the search follows the operands that differ. The operator whose
-operands agree is the place. A line that only one of the calls runs has no twin: the search looks through it.
+are recorded operator by operator, and the search in `step_search` finds the operator.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.explain.entries import Frame, frame_at
-from orderproof.auditing.explain.operator_steps import CallRecorder, RecordedCall, Step, StepKey
+from orderproof.auditing.explain.operator_steps import CallRecorder
 from orderproof.auditing.explain.source_name import is_own_file
-from orderproof.auditing.explain.token_parts import TokenOfCall, differ
+from orderproof.auditing.explain.step_search import StepSearch
+from orderproof.auditing.explain.token_parts import TokenOfCall
 from orderproof.laws.measured import CachedCalls, Comparison
-from orderproof.laws.mixing_kinds import RECURRENCE, mixing_kind
 
 MAX_TOKENS = 4096  # of the outputs of a call that is searched
 FIRST_SHARE = 1e-2  # of the largest difference: a token that differs by more is the first that differs
-_LAYOUTS = {
-    "alias", "cat", "clone", "copy_", "detach", "expand", "_reshape_alias", "select", "slice", "split", "squeeze",
-    "stack", "t", "_to_copy", "transpose", "unbind", "unsqueeze", "_unsafe_view", "view",
-}  # fmt: skip
+MAX_TWINS = 16  # tokens with one output that are compared by what they are given
 
 
 class Place(NamedTuple):
@@ -48,25 +42,21 @@ def first_difference_place(comparison: Comparison, calls: CachedCalls, length: i
     if seen is None:
         return None
     recorder, expected, actual = seen
-    one, other = _find(recorder, expected, last=False), _find(recorder, actual, last=True)
-    if one is None or other is None or one == other:
+    found = _find_pair(recorder, expected, actual)
+    if found is None:
         return None
+    one, other = found
     watched = sorted({recorder.calls.index(token.call) for token in (one, other)})
     again = _run(comparison, calls, length, CallRecorder(watched))
     if again is None or len(again[0].calls) != len(recorder.calls):
         return None
     pair = [token._replace(call=again[0].calls[recorder.calls.index(token.call)]) for token in (one, other)]
-    found = _origin(pair[0], pair[1])
-    if found is None:
+    search = StepSearch(pair[0], pair[1])
+    step = search.origin()
+    if step is None:
         return None
-    frame = frame_at(found.key.file, found.key.line) if found.key.file else Frame()
-    return Place(found.key.module, frame, _kind(found, pair[0].call))
-
-
-def _kind(step: Step, call: RecordedCall) -> str:
-    """The kind of an operator; a line that runs once for each token of a call is a recurrence."""
-    times, rest = divmod(sum(each.key == step.key for each in call.steps), call.tokens)
-    return RECURRENCE if times and not rest and call.tokens > 1 else mixing_kind(step.name)
+    frame = frame_at(step.key.file, step.key.line) if step.key.file else Frame()
+    return Place(step.key.module, frame, search.kind(step))
 
 
 def _run(
@@ -88,85 +78,24 @@ def _run(
     return recorder, expected.flatten(0, -2)[first], actual.flatten(0, -2)[first]
 
 
-def _find(recorder: CallRecorder, vector: Tensor, *, last: bool) -> TokenOfCall | None:
-    """The token whose output is this vector, in the first or the last call that has it."""
-    for call in reversed(recorder.calls) if last else recorder.calls:
+def _find_pair(recorder: CallRecorder, expected: Tensor, actual: Tensor) -> tuple[TokenOfCall, TokenOfCall] | None:
+    """The tokens whose outputs are these vectors: the first one, and the last one in another call.
+
+    Of several tokens with one output, those that are given the same are a pair.
+    """
+    ones, others = _find(recorder, expected), _find(recorder, actual)[::-1]
+    pairs = [(one, other) for one in ones for other in others if one.call is not other.call or one != other]
+    same = (pair for pair in pairs if torch.equal(pair[0].given, pair[1].given))
+    return next(same, pairs[0] if pairs else None)
+
+
+def _find(recorder: CallRecorder, vector: Tensor) -> list[TokenOfCall]:
+    """The tokens whose output is this vector, in the order of the calls."""
+    found = []
+    for call in recorder.calls:
         output = call.output
         if output is None or output.shape[-1] != vector.shape[-1] or output.shape[:2].numel() > MAX_TOKENS:
             continue
-        places = (output == vector).all(-1).nonzero()
-        if len(places):
-            return TokenOfCall(call, int(places[0][0]), int(places[0][1]))
-    return None
-
-
-def _origin(one: TokenOfCall, other: TokenOfCall) -> Step | None:
-    """The step of the other call whose result differs from that of its twin, and whose operands do not."""
-    twins = _twins(one, other)
-    compared = {step: differ(twin.value, one, step.value, other) for step, twin in twins.items()}
-    order = {step: k for k, step in enumerate(other.call.steps)}
-    differing = [step for step in other.call.steps if compared.get(step)]
-    starts: list[Step] = []
-    queue, seen = differing[-1:], set(differing[-1:])
-    while queue:
-        step = queue.pop()
-        causes, unknown = _causes(step, compared)
-        starts += [] if causes else [min(unknown, key=order.__getitem__, default=step)]
-        fresh = [cause for cause in causes if cause not in seen]
-        seen.update(fresh)
-        queue += fresh
-    first = min(starts, key=order.__getitem__, default=None)
-    return _scores(first) if first is not None and "softmax" in first.name else first
-
-
-def _scores(softmax: Step) -> Step:
-    """The operator that computes or masks the scores of a softmax: the scores up to the token are those of its twin."""
-    step = softmax
-    while step.operands and (step is softmax or step.name in _LAYOUTS | {"div", "mul"}):
-        step = step.operands[0]
-    return step
-
-
-def _causes(step: Step, compared: dict[Step, bool | None]) -> tuple[list[Step], list[Step]]:
-    """The nearest steps before a step that differ, and the steps without a twin on the way that compute something."""
-    differing, unknown = [], []
-    queue, seen = list(step.operands), set(step.operands)
-    while queue:
-        here = queue.pop()
-        agrees = compared.get(here)
-        if agrees is True:
-            differing.append(here)
-        elif agrees is None:
-            unknown += [here] if here.name not in _LAYOUTS else []
-            fresh = [operand for operand in here.operands if operand not in seen]
-            seen.update(fresh)
-            queue += fresh
-    return differing, unknown
-
-
-def _twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
-    """The step of the one call for each step of the other that has one.
-
-    A line that runs once for each token of a call is paired at the token.
-    """
-    before, after = _by_key(one.call), _by_key(other.call)
-    twins: dict[Step, Step] = {}
-    for key in before.keys() & after.keys():
-        first, second = before[key], after[key]
-        if len(first) != len(second):
-            first, second = _at_token(first, one), _at_token(second, other)
-        if len(first) == len(second):
-            twins.update(zip(second, first, strict=True))
-    return twins
-
-
-def _at_token(steps: list[Step], token: TokenOfCall) -> list[Step]:
-    each, rest = divmod(len(steps), token.call.tokens)
-    return [] if rest else steps[token.token * each : (token.token + 1) * each]
-
-
-def _by_key(call: RecordedCall) -> dict[StepKey, list[Step]]:
-    found: dict[StepKey, list[Step]] = defaultdict(list)
-    for step in call.steps:
-        found[step.key].append(step)
-    return found
+        places = (output == vector).all(-1).nonzero()[:MAX_TWINS].tolist()
+        found += [TokenOfCall(call, row, token) for row, token in places]
+    return found[:MAX_TWINS] + found[MAX_TWINS:][-MAX_TWINS:]

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.fx import Node
 
-from orderproof.auditing.explain.entries import base_name
+from orderproof.auditing.explain.entries import base_name, source_of
 from orderproof.diagnosis.domain.fact import NEVER, Fact
-from orderproof.laws.mixing_kinds import RECURRENCE, mixing_kind
+from orderproof.laws.mixing_kinds import OTHER, RECURRENCE, mixing_kind
+from orderproof.recording.captured_graph import module_path
 
 _LAYOUTS = {  # operators whose result has elements of one operand
     "alias", "cat", "clone", "contiguous", "detach", "expand", "flatten", "getitem", "index_select", "narrow",
@@ -25,6 +26,7 @@ _LAYOUTS = {  # operators whose result has elements of one operand
 }  # fmt: skip
 _JOINS = {"cat", "stack"}
 _ROUNDING = 1e-9
+MAX_LOOP_NODES = 100  # that are searched for the state of a loop over steps
 
 Shares = NDArray[np.float64]  # of each cut, the share of the elements that depend on tokens from it on
 
@@ -81,9 +83,11 @@ class Mixing:
         starts = [n for n in seen if n in self._mixed and not any(i in self._mixed for i in _operands(n))]
         if len(seen) > 1 and starts:
             first = min(starts, key=list(leak.graph.nodes).index)
-            return Origin(first, mixing_kind(base_name(first)), passes_softmax)
+            times = sum(_is_same_line(first, n) for n in leak.graph.nodes)
+            kind = mixing_kind(base_name(first))
+            return Origin(first, RECURRENCE if kind == OTHER and times >= self.tokens - 1 else kind, passes_softmax)
         if self._is_join_of_steps(leak):
-            return Origin(_before_layouts(leak.all_input_nodes[-1]), RECURRENCE, passes_softmax=False)
+            return Origin(_carried_state(leak.all_input_nodes[-1]), RECURRENCE, passes_softmax=False)
         return Origin(leak, mixing_kind(base_name(leak)), passes_softmax)
 
     def _is_join_of_steps(self, node: Node) -> bool:
@@ -103,8 +107,23 @@ def _operands(node: Node) -> list[Node]:
     return node.all_input_nodes
 
 
-def _before_layouts(node: Node) -> Node:
-    """The operator that computes what a node only lays out in another way."""
-    while base_name(node) in _LAYOUTS and node.all_input_nodes:
-        node = node.all_input_nodes[0]
-    return node
+def _carried_state(last: Node) -> Node:
+    """The operator that computes the state of a loop over steps: the nearest one that follows from its own line."""
+    computed = [n for n in _nearest_first(last) if base_name(n) not in _LAYOUTS and n.all_input_nodes]
+    carried = (n for n in computed if any(_is_same_line(n, before) for before in _nearest_first(n)[1:]))
+    return next(carried, computed[0] if computed else last)
+
+
+def _nearest_first(node: Node) -> list[Node]:
+    """A node and those from which it is computed, up to a number of them."""
+    found = [node]
+    for here in found:
+        found += [n for n in dict.fromkeys(_operands(here)) if n not in found]
+        if len(found) > MAX_LOOP_NODES:
+            break
+    return found
+
+
+def _is_same_line(one: Node, other: Node) -> bool:
+    same = one.target == other.target and module_path(one) == module_path(other)
+    return same and source_of(one) == source_of(other) != ("", "")

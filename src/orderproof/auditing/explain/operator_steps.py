@@ -47,12 +47,21 @@ class Step:
 
 @dataclass(eq=False)
 class RecordedCall:
-    """One call of the model: its output [row, token, feature], and its steps if it is watched."""
+    """One call of the model: its tokens, its output [row, token, feature], and its steps if it is watched."""
 
-    rows: int
-    tokens: int
+    given: Tensor
     output: Tensor | None = None
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.given.shape[0]
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens in a row."""
+        return self.given.shape[1]
 
 
 class CallRecorder:
@@ -73,7 +82,7 @@ class CallRecorder:
 
         def call(self: Any, tokens: Tensor, **options: Any) -> ModelOutput:
             index = len(recorder.calls)
-            recorder.calls.append(RecordedCall(*tokens.shape[:2]))
+            recorder.calls.append(RecordedCall(tokens.clone()))
             recorder._modules.clear()
             mode = _Steps(recorder) if index in recorder._watched else nullcontext()
             with mode:

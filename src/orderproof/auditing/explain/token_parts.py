@@ -17,6 +17,18 @@ class TokenOfCall(NamedTuple):
     call: RecordedCall
     row: int
     token: int
+    tokens_first: bool = False  # an axis of rows and tokens together has the rows of a token in turn
+
+    @property
+    def given(self) -> Tensor:
+        """The id or the vector of the token."""
+        return self.call.given[self.row, self.token]
+
+    @property
+    def flat_place(self) -> int:
+        """The place of the token along an axis of rows and tokens together."""
+        call, row, token = self.call, self.row, self.token
+        return token * call.rows + row if self.tokens_first else row * call.tokens + token
 
 
 def differ(first: Tensor | None, one: TokenOfCall, second: Tensor | None, other: TokenOfCall) -> bool | None:
@@ -24,15 +36,26 @@ def differ(first: Tensor | None, one: TokenOfCall, second: Tensor | None, other:
     if first is None or second is None or first.dtype != second.dtype:
         return None
     a, b = _without_axes_of_one(first, second)
-    pair = _parts(a, one, b, other) if a.dim() == b.dim() else None
-    if pair is None or pair[0].numel() == 0:
+    if a.dim() != b.dim():
         return None
-    a, b = pair
+    if _lacks_the_token(a, one, b, other):
+        return True
+    pair = _parts(a, one, b, other)
+    return None if pair is None or not pair[0].numel() else _differ(*pair)
+
+
+def _differ(a: Tensor, b: Tensor) -> bool:
     if not a.is_floating_point():
         return not torch.equal(a, b)
     gap = torch.where((a == b) | (a.isnan() & b.isnan()), 0.0, (a.double() - b.double()).abs())
     size = a.double().abs().nan_to_num(posinf=0.0).max()
     return bool(gap.max() > FLOAT32_TOLERANCE * size)
+
+
+def _lacks_the_token(a: Tensor, one: TokenOfCall, b: Tensor, other: TokenOfCall) -> bool:
+    """True if an axis of all tokens in the one call is one of the last tokens in the other, without this token."""
+    left = other.call.tokens - other.token
+    return any(m == one.call.tokens and 1 < k < left and m != k for m, k in zip(a.shape, b.shape, strict=True))
 
 
 def _without_axes_of_one(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,11 +76,11 @@ def _parts(a: Tensor, one: TokenOfCall, b: Tensor, other: TokenOfCall) -> tuple[
             has_token, places = True, (one.token, other.token)
         elif flat and not (has_row or has_token) and sizes != tokens:
             has_row = has_token = True
-            places = (one.row * tokens[0] + one.token, other.row * tokens[1] + other.token)
+            places = (one.flat_place, other.flat_place)
         elif sizes[0] != sizes[1] or sizes == tokens:
             ends = (sizes[0] - tokens[0] + one.token + 1, sizes[1] - tokens[1] + other.token + 1)
             count = min(ends)
-            if count < 1 or (sizes[0] != sizes[1] and (sizes[0] < tokens[0] or sizes[1] < tokens[1])):
+            if count < 1 or sizes[0] < tokens[0] or sizes[1] < tokens[1]:
                 return None
             a, b = a.narrow(d, ends[0] - count, count), b.narrow(d, ends[1] - count, count)
             continue

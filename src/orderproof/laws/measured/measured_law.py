@@ -83,7 +83,8 @@ class MeasuredLaw(Law):
 
         ``kind`` is that of the operator, empty if it is not known. Attention is no recurrence, nor are positions.
         """
-        if kind in self.remedies_by_mixing:
+        own_mask = kind == ATTENTION and "window" in adapter.mechanisms and "window" in self.remedies
+        if kind in self.remedies_by_mixing and not own_mask:
             return self.remedies_by_mixing[kind]
         unlike = {RECURRENCE} if kind in (ATTENTION, POSITIONS) else set()
         special = (remedy for name, remedy in self.remedies.items() if name in adapter.mechanisms - unlike)

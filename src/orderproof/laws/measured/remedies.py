@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orderproof.laws.mixing_kinds import (
+    ATTENTION,
     CHOICE,
     CONVOLUTION,
     POOLING,
@@ -14,6 +15,11 @@ from orderproof.laws.mixing_kinds import (
 from orderproof.records.audit import Remedy
 
 ON_A_CACHE = {  # a call goes on where the calls before it ended
+    ATTENTION: Remedy(
+        text="Let a token of a call see every cached key and the keys of the call up to itself: align the causal mask "
+        "to the end of the keys, and drop keys of a window after the call.",
+        diff="-mask = torch.ones(n, total).tril()\n+mask = torch.ones(n, total).tril(total - n)",
+    ),
     POSITIONS: Remedy(
         text="Count positions on from the length of the cache.",
         diff="-position_ids = torch.arange(n)\n+position_ids = past_key_values.get_seq_length() + torch.arange(n)",
