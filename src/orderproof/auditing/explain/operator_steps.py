@@ -50,6 +50,7 @@ class RecordedCall:
     """One call of the model: its tokens, its output [row, token, feature], and its steps if it is watched."""
 
     given: Tensor
+    positions: Tensor | None = None  # position ids [row, token] that it is given
     output: Tensor | None = None
     steps: list[Step] = field(default_factory=list)
 
@@ -77,12 +78,12 @@ class CallRecorder:
         for path, part in adapter.module.named_modules():
             if path and self._watched:
                 part.register_forward_pre_hook(self._before(path))
-                part.register_forward_hook(self._after, always_call=True)
+                part.register_forward_hook(self._after(), always_call=True)
         recorder, kind = self, type(adapter)
 
         def call(self: Any, tokens: Tensor, **options: Any) -> ModelOutput:
             index = len(recorder.calls)
-            recorder.calls.append(RecordedCall(tokens.clone()))
+            recorder.calls.append(RecordedCall(tokens.clone(), options.get("positions")))
             recorder._modules.clear()
             mode = _Steps(recorder) if index in recorder._watched else nullcontext()
             with mode:
@@ -106,9 +107,12 @@ class CallRecorder:
 
         return hook
 
-    def _after(self, *_: Any) -> None:
-        if self._modules:
-            self._modules.pop()
+    def _after(self) -> Callable[..., None]:
+        def hook(*_: Any) -> None:  # a function: a copy of a module would have a method of a copied recorder
+            if self._modules:
+                self._modules.pop()
+
+        return hook
 
 
 class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -25,6 +25,11 @@ class TokenOfCall(NamedTuple):
         return self.call.given[self.row, self.token]
 
     @property
+    def positions(self) -> Tensor | None:
+        """The position id that the token is given."""
+        return None if self.call.positions is None else self.call.positions[self.row, self.token]
+
+    @property
     def flat_place(self) -> int:
         """The place of the token along an axis of rows and tokens together."""
         call, row, token = self.call, self.row, self.token
