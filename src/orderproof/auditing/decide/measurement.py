@@ -19,6 +19,7 @@ from orderproof.adapter import ModelAdapter
 from orderproof.auditing.explain.entries import Frame
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import Place, first_difference_place
+from orderproof.auditing.explain.kept_value import kept_value_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
 from orderproof.auditing.search.lengths import merge_lengths, onset, run_at_lengths
 from orderproof.errors import failure_reason
@@ -105,7 +106,7 @@ def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expect
     records = tuple(r.record.model_copy(update={"verdict": r.verdict}) for r in results)
     if verdict == "held":
         reason = _held_reason(len(completed), results)
-    place = _first_difference(deciding, calls) if verdict == "refuted" else None
+    place = _first_difference(law, deciding, calls) if verdict == "refuted" else None
     own = deciding.comparison.remedy
     remedy = Remedy(text=own) if own else law.remedy_for(adapter, place.kind if place else "")
     line = place.own_frame if place else Frame()
@@ -196,8 +197,10 @@ def _control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | N
         return None, failure_reason(error)
 
 
-def _first_difference(result: ComparisonResult, calls: CachedCalls) -> Place | None:
-    """Where two outputs that must be equal first differ; None if that is not known."""
+def _first_difference(law: MeasuredLaw, result: ComparisonResult, calls: CachedCalls) -> Place | None:
+    """Where a value is kept that makes two outputs differ, or where these first differ; None if that is not known."""
+    if law.refutation_changes_model and (kept := kept_value_place(result.comparison, calls, result.length)):
+        return kept
     must_differ = result.comparison.expects_difference
     return None if must_differ else first_difference_place(result.comparison, calls, result.length)
 

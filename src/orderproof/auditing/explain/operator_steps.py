@@ -6,19 +6,18 @@ import sys
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from functools import cache
 from types import FrameType
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from orderproof.adapter import ModelAdapter, ModelOutput
+from orderproof.recording.source import is_model_code
 
 MAX_BYTES = 2**30  # [bytes] of the values of a call that are kept
-_TORCH = str(PurePath(torch.__file__).parent)
 _DECORATORS = ("transformers/utils/", "transformers/modeling_layers.py")
 
 
@@ -147,13 +146,14 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _model_line() -> tuple[str, int]:
-    """The file and the line of the model's code that runs."""
+    """The file and the line of the model's code that runs; empty within a wrapper of this package."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and _is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
-    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    return ("", 0) if frame is None or frame.f_code.co_filename == __file__ else (frame.f_code.co_filename, frame.f_lineno)
 
 
+@cache
 def _is_machinery(file: str) -> bool:
-    """True for a file of torch, of this package's recorder, or of a library's decorators."""
-    return file.startswith((_TORCH, "<")) or file == __file__ or any(part in file for part in _DECORATORS)
+    """True for a file that is not of the model, or of a library's decorators."""
+    return not is_model_code(file) or any(part in file for part in _DECORATORS)
