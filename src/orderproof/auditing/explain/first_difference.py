@@ -38,6 +38,13 @@ class Place(NamedTuple):
 
 def first_difference_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
     """Where the runs of a comparison first differ; None if the token cannot be followed."""
+    try:
+        return _place(comparison, calls, length)
+    except Exception:  # noqa: BLE001 - tensors of any kind are compared, and a verdict does not wait for a place
+        return None
+
+
+def _place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
     seen = _run(comparison, calls, length, CallRecorder())
     if seen is None:
         return None
@@ -67,10 +74,7 @@ def _run(
     if fresh is None or not isinstance(fresh.adapter.module, nn.Module):
         return None
     watched = recorder.watch(fresh.adapter)
-    try:
-        expected, actual = comparison.run(fresh.for_adapter(watched).at_length(length))[:2]
-    except Exception:  # noqa: BLE001 - third-party code: watching may change how it runs
-        return None
+    expected, actual = comparison.run(fresh.for_adapter(watched).at_length(length))[:2]
     if expected.shape != actual.shape or expected.dim() < 2 or not expected.is_floating_point():
         return None
     sizes = (expected - actual).abs().flatten(0, -2).amax(-1)

@@ -118,7 +118,7 @@ class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Appends a step for each operator to the last call of a recorder."""
 
     def __init__(self, recorder: CallRecorder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.recorder, self.call, self.bytes = recorder, recorder.calls[-1], 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -150,7 +150,9 @@ def _model_line() -> tuple[str, int]:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and _is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
-    return ("", 0) if frame is None or frame.f_code.co_filename == __file__ else (frame.f_code.co_filename, frame.f_lineno)
+    return (
+        ("", 0) if frame is None or frame.f_code.co_filename == __file__ else (frame.f_code.co_filename, frame.f_lineno)
+    )
 
 
 @cache
