@@ -180,13 +180,6 @@ def evidence_text(finding: Finding) -> str:
     return f"{'does not hold, as expected' if finding.outcome == 'pass' else 'holds, and should not'}; {evidence}"
 
 
-def expectation_reason(finding: Finding) -> str:
-    """Why an expectation that the user did not state was made, and how to state another; else empty."""
-    if not finding.expected_because:
-        return ""
-    return f"{finding.expected_because}; if this is intended, state it: --as encoder or --expect {finding.law}=fails"
-
-
 def checks(findings: Iterable[Finding]) -> list[Finding]:
     """The checks: failed ones first, then undecided ones, then those that passed; not those that do not apply."""
     order = ("fail", "undecided", "pass")

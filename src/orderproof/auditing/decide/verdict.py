@@ -50,7 +50,7 @@ def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOpt
                 note_unchecked_mask(context, law, results)
             else:
                 found = _prove_in_call_mode(context, law, mode, options)
-                results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
+                results += [expected_as_in_plain_call(f, results, unstated=options.states_nothing) for f in found]
 
         def prove_mode(mode: str) -> list[Finding]:
             return _prove_in_call_mode(context, law, mode, options)

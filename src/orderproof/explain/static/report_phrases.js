@@ -106,9 +106,6 @@ export function groupsWith(findings, outcome) {
   return lawGroups(findings).filter((group) => firstOf(group).kind === "check" && firstOf(group).outcome === outcome);
 }
 
-// As phrases.py says it: why an expectation that the user did not state was made.
-export const expectationReason = (f) => (f.expected_because ? `${f.expected_because}; if this is intended, state it: --as encoder or --expect ${f.law}=fails` : "");
-
 // The line to look at: the one to change, else that of the first entry, of the first difference or of the last step.
 export function placeOf(f) {
   if (f.fix_source) return f.fix_source;

@@ -18,6 +18,16 @@ import numpy as np
 
 from orderproof.batch_layout import ONE_SIDE, PAD_LAYOUTS, PadLayout, padding_slots
 from orderproof.diagnosis.domain.fact import NEVER, DependenceArray, Shape
+from orderproof.laws.mixing_kinds import (
+    ATTENTION,
+    CHOICE,
+    CONVOLUTION,
+    OTHER,
+    POOLING,
+    RECURRENCE,
+    RUNNING_SUM,
+    STATISTIC,
+)
 from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.records.audit import Remedy
@@ -78,6 +88,38 @@ LAW = PaddingLaw(
             diff="-scaled_dot_product_attention(q, k, v)\n"
             "+scaled_dot_product_attention(q, k, v, attn_mask=attention_mask[:, None, None, :].bool())",
         )
+    },
+    remedies_by_mixing={
+        ATTENTION: Remedy(
+            text="Mask pads as keys before the softmax, in every layer.",
+            diff="-scaled_dot_product_attention(q, k, v)\n"
+            "+scaled_dot_product_attention(q, k, v, attn_mask=attention_mask[:, None, None, :].bool())",
+        ),
+        CONVOLUTION: Remedy(
+            text="Set pads to zero before this convolution, and before each later one: its bias makes them nonzero.",
+            diff="-y = conv(x)\n+y = conv(x * attention_mask[:, None, :])",
+        ),
+        RUNNING_SUM: Remedy(
+            text="Leave pads out of this running sum: multiply what it counts by the padding mask first.",
+            diff="-queue = chosen.cumsum(0)\n+queue = (chosen * attention_mask.reshape(-1, 1)).cumsum(0)",
+        ),
+        RECURRENCE: Remedy(
+            text="Keep pads out of the state: a pad must leave it as it is.",
+            diff="-state = step(state, x[:, t])\n"
+            "+state = torch.where(attention_mask[:, t, None].bool(), step(state, x[:, t]), state)",
+        ),
+        STATISTIC: Remedy(
+            text="Take this statistic over the real tokens only.",
+            diff="-mean = x.mean(1)\n+mean = (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)",
+        ),
+        POOLING: Remedy(
+            text="Set pads to zero before this pooling, and divide by the number of real tokens in each window."
+        ),
+        CHOICE: Remedy(
+            text="Leave pads out of this choice: give them the lowest score first.",
+            diff="-scores.topk(k)\n+scores.masked_fill(attention_mask == 0, -torch.inf).topk(k)",
+        ),
+        OTHER: Remedy(text="Set pads to zero before this operator, which mixes tokens, or leave them out of it."),
     },
     call_modes=("padded",),
     call_modes_of_one_side=ONE_SIDE,
