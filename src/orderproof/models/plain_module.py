@@ -19,6 +19,10 @@ from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
+from orderproof.models.caches.cached_module import CacheArgument, cached_module
+from orderproof.models.caches.example_caches import without_caches
+from orderproof.models.caches.find_cache import find_cache
+from orderproof.models.caches.names import is_cache_name
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
 from orderproof.models.exported_program import exported_module
@@ -113,14 +117,15 @@ def from_module(
         module = module.get_submodule("_orig_mod")
     original = module
     is_stated = token_axis is not None or inputs is None
+    cache: CacheArgument | None = None
     if inputs is None:
         module, examples, default_axis, input_notes = _default_inputs(module, name)
         names: tuple[str, ...] = (next(iter(arguments_of_forward(module)), "input 0"),)
         notes = (*notes, *input_notes)
         token_axis = default_axis if token_axis is None else token_axis
     else:
-        module, given_by_name = _as_positional(module, inputs, name)
-        names, examples = tuple(given_by_name), tuple(given_by_name.values())
+        module, given_by_name, cache, cache_notes = _without_cache(module, inputs, name, token_axis)
+        names, examples, notes = tuple(given_by_name), tuple(given_by_name.values()), (*notes, *cache_notes)
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
         raise SubjectError(f"{name}: the first input is empty, of shape {shape}; give one with rows and tokens")
@@ -130,7 +135,7 @@ def from_module(
     axes = resolve_token_axes(examples, token_axis, name)
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
-    subject = _with_roles(module.eval(), original, given, names, length, layout)
+    subject = _with_roles(module.eval(), original, given, names, length, layout, cache)
     subject.notes = (*notes, *subject.notes)
     return _with_assumptions(subject, assume or {})
 
@@ -142,10 +147,12 @@ def _with_roles(
     names: Sequence[str],
     length: int | None,
     layout: Layout,
+    cache: CacheArgument | None,
 ) -> Subject:
     """The subject of a module called with inputs of these names, after their roles are known."""
     documents = _packed_documents(given)
     roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
+    roles.cache = cache
     module, rest = roles.called(module, given)
     if documents:
         module, rest = as_one_row(module, rest)
@@ -155,6 +162,32 @@ def _with_roles(
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
     subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
     return subject
+
+
+def _without_cache(
+    module: nn.Module, inputs: Inputs, name: str, token_axis: int | Sequence[int | None] | None
+) -> tuple[nn.Module, dict[str, Tensor], CacheArgument | None, tuple[str, ...]]:
+    """The module called without its cache, its inputs by name, its cache, and notes on an example that it refuses."""
+    rest, taken = without_caches(module, inputs)
+    called, given = _as_positional(module, rest, name)
+    if not next(iter(given.values())).numel() or is_image(tuple(given.values())):
+        return (*_as_positional(module, inputs, name), None, ())
+    try:
+        axes = resolve_token_axes(tuple(given.values()), token_axis, name)
+    except (SubjectError, UsageError):
+        if not taken:
+            raise
+        return (*_as_positional(module, inputs, name), None, ())
+    examples = ExampleInputs(tuple(given.values()), axes, name)
+    cache, refusal = (None, "") if _packed_documents(examples) else find_cache(called, examples, taken, tuple(given))
+    if cache is not None:
+        return cached_module(called, cache, examples), given, cache, ()
+    named = [each for each in taken if is_cache_name(each)]
+    if not named:
+        return (*_as_positional(module, inputs, name), None, ())
+    why = f" ({refusal})" if refusal else ""
+    note = f"the example of a cache in argument {named[0]!r} is refused in calls of further tokens{why}: no cache laws"
+    return (*_as_positional(module, inputs, name), None, (note,))
 
 
 def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import UsageError
+from orderproof.models.caches.cached_module import CacheArgument
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
@@ -37,6 +38,7 @@ class ExampleRoles:
         mask_hides: A call shows that it hides a token.
         position_ids: The position ids among them.
         known_by: By the place of an input, how its role is known.
+        cache: The cache that the module takes and returns.
 
     """
 
@@ -46,6 +48,7 @@ class ExampleRoles:
     mask_hides: bool = False
     position_ids: PositionArgument | None = None
     known_by: dict[int, str] = field(default_factory=dict)
+    cache: CacheArgument | None = None
 
     def called(self, module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs]:
         """The module whose inputs are those that are not computed, and their examples."""
