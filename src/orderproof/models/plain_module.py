@@ -182,12 +182,12 @@ def _without_cache(
     cache, refusal = (None, "") if _packed_documents(examples) else find_cache(called, examples, taken, tuple(given))
     if cache is not None:
         return cached_module(called, cache, examples), given, cache, ()
-    named = [each for each in taken if is_cache_name(each)]
-    if not named:
+    free = arguments_of_forward(called)
+    left_out = [each for each in taken if is_cache_name(each) and each in free and free[each].default is None]
+    if not refusal or len(left_out) < len(taken):
         return (*_as_positional(module, inputs, name), None, ())
-    why = f" ({refusal})" if refusal else ""
-    note = f"the example of a cache in argument {named[0]!r} is refused in calls of further tokens{why}: no cache laws"
-    return (*_as_positional(module, inputs, name), None, (note,))
+    note = f"argument {left_out[0]!r} is left out: no cache, since a call with the example of one failed ({refusal})"
+    return called, given, None, (note,)
 
 
 def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelOutput
 from orderproof.errors import UnsupportedCallError, first_line
 from orderproof.models.caches.cache_form import CacheForm, cache_form
+from orderproof.models.caches.cache_values import set_contents
 from orderproof.models.caches.cached_module import CACHE_CALL, CacheArgument, CacheCall, Values
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.plain_adapter import PlainModuleAdapter
@@ -41,8 +42,15 @@ class CachedModuleAdapter(PlainModuleAdapter):
         super().__init__(subject, arguments)
         self.cache, self.computed = cache, computed
         self.supported_inputs = self.supported_inputs | {"cache"}
-        self.causal = self.causal or subject.model_kind == "module"
         self.repeats_cache = True
+        self.owns_default = False
+        self.default_held: tuple[int, torch.dtype | None] | None = None  # rows and dtype of the last call
+
+    def with_module(self, module: nn.Module) -> Self:
+        """A copy of the module has a default value of its own, if calls change that."""
+        adapter = super().with_module(module)
+        adapter.owns_default = True
+        return adapter
 
     def call(
         self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
@@ -56,11 +64,24 @@ class CachedModuleAdapter(PlainModuleAdapter):
             arguments[self.arguments.mask.name] = self._on_cache(self.arguments.mask.value(mask.long()), tokens, cached)
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
+        if past is None and self.cache.changes_default:
+            past = self._default_cache(tokens)
         inputs = self.packing.unpack(tokens, float_dtype(self.module))
         call = CacheCall(None if past is None else past.values, keep, cached)
         result = self.module(*inputs, **arguments, **{CACHE_CALL: call})
         kept = None if call.kept is None or keep is False else Cache(call.kept, cached + tokens.shape[1])
         return ModelOutput(self._output(result, tokens.shape[1]), kept)
+
+    def _default_cache(self, tokens: Tensor) -> Cache | None:
+        """None for the default value that calls share, which is emptied where it cannot hold other rows or a dtype."""
+        empty: Cache = self.initial_cache(*tokens.shape[:2])
+        if self.owns_default:
+            return empty
+        held = (len(tokens), float_dtype(self.module))
+        if held != self.default_held:
+            set_contents(self.cache.default, empty.values[0])
+            self.default_held = held
+        return None
 
     # ------------------------------------------------------------ masks and position ids with a cache
 

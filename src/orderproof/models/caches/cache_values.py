@@ -77,3 +77,13 @@ def has_objects(value: Any) -> bool:
     if type(value) is dict:
         return any(map(has_objects, value.values()))
     return not isinstance(value, _NO_PARTS)
+
+
+def set_contents(target: Any, source: Any) -> None:
+    """Give a list, dictionary or object the contents of another one."""
+    if isinstance(target, list):
+        target[:] = source
+        return
+    held, new = (one if isinstance(one, dict) else vars(one) for one in (target, source))
+    held.clear()
+    held.update(new)

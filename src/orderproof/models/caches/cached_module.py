@@ -26,7 +26,8 @@ class CacheCall:
 
     Attributes:
         values: What the arguments of the cache take; None for what they take in the first call.
-        keep: Flags such as `use_cache` are given as True or False; None: they are left out.
+        keep: Flags such as `use_cache` are given as True or False; None: they are left out. Without True, no call
+            begins with a cache that can be left out.
         tokens: The number of tokens in the cache.
         kept: After the call, the cache with the tokens of the call; None if there is none.
 
@@ -62,7 +63,8 @@ class CacheArgument:
         offset: The argument that takes the number of cached tokens; empty if there is none.
         offset_dtype: The dtype of that argument, if it takes a tensor.
         initial: The values of the first call for a number of rows; None: the arguments are left out.
-        default: The same, for a default value that calls change; the arguments are left out in measured calls.
+        is_required: The module cannot be called without them.
+        default: The default value of the argument, if calls change it; `initial` gives copies of what it was.
         dropped: The entries of the output that are its cache, in a call that keeps it.
         dropped_plain: The same in a call that does not.
         known_by: How it is known.
@@ -75,10 +77,16 @@ class CacheArgument:
     offset: str = ""
     offset_dtype: Any = None
     initial: Callable[[int], Values] | None = None
-    default: Callable[[int], Values] | None = None
+    is_required: bool = False
+    default: Any = None
     dropped: tuple[Key, ...] = ()
     dropped_plain: tuple[Key, ...] = ()
     known_by: str = ""
+
+    @property
+    def changes_default(self) -> bool:
+        """True if calls that leave the argument out share a cache."""
+        return self.default is not None
 
     @property
     def own_arguments(self) -> frozenset[str]:
@@ -125,17 +133,16 @@ class CachedModule(PassesKeywordsOn):
         call: CacheCall | None = keywords.pop(CACHE_CALL, None)
         values = None if call is None else call.values
         cache = self.cache
-        start = cache.initial or (cache.default if call is None else None)
-        if values is None and start is not None:
-            rows = 1 if self.rows is None else inputs[self.rows[0]].shape[self.rows[1]]
-            values = start(rows)
         keep = False if call is None else call.keep
-        given = cache.keywords(values, keep, 0 if call is None else call.tokens, inputs[0])
-        result = self.model(*inputs, **keywords, **given)
+        given = keep or cache.is_required or (cache.changes_default and call is None)
+        if values is None and cache.initial is not None and given:
+            rows = 1 if self.rows is None else inputs[self.rows[0]].shape[self.rows[1]]
+            values = cache.initial(rows)
+        arguments = cache.keywords(values, keep, 0 if call is None else call.tokens, inputs[0])
+        result = self.model(*inputs, **keywords, **arguments)
         if call is not None:
             call.kept = cache.kept(result, values)
-        keeps = call is not None and (keep is not False or not cache.flags)
-        return without_entries(result, cache.dropped if keeps else cache.dropped_plain)
+        return without_entries(result, cache.dropped if keep or values is not None else cache.dropped_plain)
 
 
 def entries_of(result: Any) -> dict[Key, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from orderproof.models.caches.cache_values import leaves
+from orderproof.models.caches.first_values import has_update
 from orderproof.models.caches.names import OFFSET_NAMES, is_cache_name, is_flag_name, is_state_name
 from orderproof.models.forward_arguments import arguments_of_forward
 
@@ -49,8 +50,8 @@ def _is_cache_like(name: str, value: Any) -> bool:
     if isinstance(value, nn.Module):
         return is_cache_name(name)
     if callable(value):
-        return is_cache_name(name) or (isinstance(value, type) and hasattr(value, "update"))
-    return is_cache_name(name) or _has_tensors(value) or hasattr(value, "update_and_fetch") or _is_object(value)
+        return is_cache_name(name) or (isinstance(value, type) and has_update(value))
+    return is_cache_name(name) or _has_tensors(value) or _is_object(value)
 
 
 def _has_tensors(value: Any) -> bool:
@@ -58,4 +59,4 @@ def _has_tensors(value: Any) -> bool:
 
 
 def _is_object(value: Any) -> bool:
-    return not isinstance(value, list | tuple | dict) and hasattr(value, "update")
+    return not isinstance(value, list | tuple | dict) and has_update(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.models.caches.cache_form import cache_form
-from orderproof.models.caches.cache_values import are_equal, leaves
+from orderproof.models.caches.cache_values import are_equal, leaves, set_contents
 from orderproof.models.caches.cached_module import CacheArgument, Part, entries_of
 from orderproof.models.caches.first_values import Copied, Make, changing_default, emptied, first_values
 from orderproof.models.caches.names import OFFSET_NAMES, is_cache_name, is_flag_name, is_state_name
@@ -45,14 +46,16 @@ class _Option:
 
     names: tuple[str, ...]
     make: Make | None = None
-    is_default: bool = False
+    default: Any = None
 
     def argument(self, flags: tuple[str, ...], offset: str, offset_dtype: Any) -> CacheArgument:
         """The cache with these values, whose parts are not known yet."""
         make = self.make
         start = make if make is None or len(self.names) > 1 else (lambda rows: (make(rows),))
-        found = CacheArgument(self.names, (None,) * len(self.names), flags, offset, offset_dtype)
-        return replace(found, default=start) if self.is_default else replace(found, initial=start)
+        parts = (None,) * len(self.names)
+        return CacheArgument(
+            self.names, parts, flags, offset, offset_dtype, initial=start, default=self.default
+        )
 
 
 def find_cache(
@@ -73,7 +76,8 @@ def find_cache(
         return None, ""
     trials = Trials(module, examples)
     try:
-        with time_limit(MAX_SECONDS), restored_state(module), _restored_defaults(arguments):
+        with warnings.catch_warnings(), time_limit(MAX_SECONDS), restored_state(module), _restored_defaults(arguments):
+            warnings.simplefilter("ignore")
             found = _first_found(trials, _Arguments(arguments, dict(taken)))
     except TimeLimitExceeded:
         return None, f"calls that look for a cache took more than {MAX_SECONDS:g} s"
@@ -88,12 +92,7 @@ def _restored_defaults(arguments: Mapping[str, inspect.Parameter]) -> Iterator[N
         yield
     finally:
         for value, kept in before:
-            if isinstance(value, list):
-                value[:] = kept
-            else:
-                held = value if isinstance(value, dict) else vars(value)
-                held.clear()
-                held.update(kept if isinstance(kept, dict) else vars(kept))
+            set_contents(value, kept)
 
 
 @dataclass(frozen=True)
@@ -183,10 +182,10 @@ def _options(module: nn.Module, arguments: _Arguments) -> Iterator[_Option]:
     for name in names:
         parameter = arguments.free.get(name)
         if (default := changing_default(parameter)) is not None:
-            yield _Option((name,), Copied(copy.deepcopy(default)), is_default=True)
-        elif arguments.is_optional(name):
+            yield _Option((name,), Copied(copy.deepcopy(default)), default=default)
+        elif arguments.is_optional(name) and arguments.taken.get(name) is None:
             yield _Option((name,))
-        for make in first_values(module, name, parameter, arguments.taken.get(name)):
+        for make in first_values(module, name, arguments.taken.get(name)):
             yield _Option((name,), make)
 
 
@@ -230,24 +229,20 @@ def _holds(value: Any) -> bool:
 def _finished(trials: Trials, cache: CacheArgument) -> CacheArgument:
     """The cache with the entries that a call without it has of it, and with an example emptied."""
     cache = _emptied(trials, cache)
-    dropped: tuple[int | str, ...] = ()
-    try:
-        with_it = entries_of(trials.call(cache, 0, trials.tokens, trials.start(cache)))
-        plain = entries_of(trials.call(cache, 0, trials.tokens, trials.start(cache), keep=False))
-    except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
-        raise_own_error(error)
-        return replace(cache, flags=())
+    with_it = entries_of(trials.call(cache, 0, trials.tokens, trials.start(cache)))
+    plain = None if cache.changes_default else trials.plain(cache)
+    if plain is None:
+        return replace(cache, is_required=not cache.changes_default, dropped_plain=cache.dropped)
     if list(plain) == list(with_it):
-        dropped = cache.dropped
-    elif all(isinstance(key, str) for key in cache.dropped):
-        dropped = tuple(key for key in cache.dropped if key in plain)
-    return replace(cache, dropped_plain=dropped)
+        return replace(cache, dropped_plain=cache.dropped)
+    named = tuple(key for key in cache.dropped if isinstance(key, str) and key in plain)
+    return replace(cache, dropped_plain=named)
 
 
 def _emptied(trials: Trials, cache: CacheArgument) -> CacheArgument:
     """The cache whose first call gets an example without tokens, with any number of rows, if the module takes it."""
     start = trials.start(cache)
-    if start is None or cache.initial is None or not _holds(start):
+    if start is None or cache.changes_default or not _holds(start):
         return cache
     try:
         a, n = trials.first_part, trials.tokens

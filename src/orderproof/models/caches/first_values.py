@@ -55,13 +55,15 @@ class Copied:
         return mapped(value, with_rows)
 
 
-def first_values(module: nn.Module, name: str, parameter: inspect.Parameter | None, example: Any) -> Iterator[Make]:
+def first_values(module: nn.Module, name: str, example: Any) -> Iterator[Make]:
     """The values to try for an argument in a first call, the likely one first."""
     inner = innermost(module)
     if callable(example) and not isinstance(example, nn.Module) and not _updates(example):
         yield lambda rows: _made(example, inner, rows)
     elif example is not None:
         yield Copied(example)
+    if example is not None:
+        return
     for made in _annotated(inner, name):
         yield made
     if is_cache_name(name):
@@ -82,7 +84,12 @@ def changing_default(parameter: inspect.Parameter | None) -> Any:
 
 
 def _updates(value: Any) -> bool:
-    return not isinstance(value, (*_PLAIN, type)) and any(hasattr(value, name) for name in _UPDATES)
+    return not isinstance(value, (*_PLAIN, type)) and has_update(value)
+
+
+def has_update(value: Any) -> bool:
+    """True for a class or an object with a method that adds tokens to it."""
+    return any(hasattr(value, name) for name in _UPDATES)
 
 
 def _made(make: Callable[..., Any], module: nn.Module, rows: int) -> Any:
@@ -136,7 +143,7 @@ def _is_cache_class(kind: Any) -> bool:
         isinstance(kind, type)
         and not issubclass(kind, _PLAIN)
         and not inspect.isabstract(kind)
-        and (any(hasattr(kind, name) for name in _UPDATES) or is_cache_name(kind.__name__.lower()) or "Cache" in kind.__name__)
+        and (has_update(kind) or "cache" in kind.__name__.lower())
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from orderproof.models.caches.cache_form import longer
 from orderproof.models.caches.cache_values import leaves
-from orderproof.models.caches.cached_module import CacheArgument, Values, without_entries
+from orderproof.models.caches.cached_module import CacheArgument, Key, Values, entries_of, without_entries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import row_layouts
 from orderproof.models.own_errors import raise_own_error
@@ -64,7 +64,6 @@ class Trials:
     def with_rows(self, rows: int) -> Trials:
         """The same calls with another number of rows."""
         other = copy.copy(self)
-        other.examples = replace(self.examples)
         vars(other)["inputs"] = self.examples.draw(rows, self.tokens, 0).inputs
         return other
 
@@ -85,15 +84,25 @@ class Trials:
 
     def start(self, cache: CacheArgument) -> Values | None:
         """The values of a first call."""
-        make = cache.initial or cache.default
-        return None if make is None else make(self.rows)
+        return None if cache.initial is None else cache.initial(self.rows)
+
+    def plain(self, cache: CacheArgument) -> dict[Key, Any] | None:
+        """The entries of the output of a call that is given no cache; None if it is refused."""
+        try:
+            return entries_of(self.call(cache, 0, self.tokens, None, keep=False))
+        except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
+            raise_own_error(error)
+            return None
 
     def evidence(self, cache: CacheArgument) -> Evidence:
         """What calls show of this cache; the error of a refused call is kept."""
         found = Evidence()
         for masks in (False, True) if any(map(_is_mask, self.inputs[1:])) else (False,):
             try:
-                found = self._evidence(cache, masks=masks)
+                found = self._evidence(cache, self.first_part, masks=masks)
+                if found.accepted and not found.changes:  # a module may restart in every call of several tokens
+                    single = self._evidence(cache, self.tokens - 1, masks=masks)
+                    found = replace(single, grows=found.grows)
             except SystemExit:
                 continue
             except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
@@ -104,8 +113,9 @@ class Trials:
                 break
         return found
 
-    def _evidence(self, cache: CacheArgument, *, masks: bool) -> Evidence:
-        a, n = self.first_part, self.tokens
+    def _evidence(self, cache: CacheArgument, a: int, *, masks: bool) -> Evidence:
+        """What a call of `a` tokens and one of the others show."""
+        n = self.tokens
         start = self.start(cache)
         first = cache.kept(self.call(cache, 0, a, start, masks=masks), start)
         if first is None or not any(isinstance(x, Tensor) for x in leaves(first).values()):
@@ -113,7 +123,7 @@ class Trials:
         before = leaves(copy.deepcopy(first))
         result = self.call(cache, a, n, first, masks=masks)
         kept = cache.kept(result, first)
-        alone = self._from_the_start(cache, self.start(cache), masks=masks)
+        alone = self._from_the_start(cache, a, masks=masks)
         whole = _outputs(self.call(cache, 0, n, self.start(cache), masks=masks), cache)
         later = _outputs(result, cache)
         if not later or kept is None:
@@ -125,20 +135,18 @@ class Trials:
         )
         return Evidence(True, alone is None or _differ(later, alone), _continue(whole, later, a), grows)
 
-    def _from_the_start(self, cache: CacheArgument, values: Values | None, *, masks: bool) -> list[Tensor] | None:
-        """The outputs of the second part without the first; None if such a call is refused."""
-        inputs = self.inputs
+    def _from_the_start(self, cache: CacheArgument, a: int, *, masks: bool) -> list[Tensor] | None:
+        """The outputs of the tokens from `a` on without those before; None if such a call is refused."""
+        later = copy.copy(self)
+        vars(later)["inputs"] = tuple(
+            x if axis is None else x.narrow(axis, a, self.tokens - a)
+            for x, axis in zip(self.inputs, self.examples.axes, strict=True)
+        )
         try:
-            vars(self)["inputs"] = tuple(
-                x if axis is None else x.narrow(axis, self.first_part, self.tokens - self.first_part)
-                for x, axis in zip(inputs, self.examples.axes, strict=True)
-            )
-            return _outputs(self.call(cache, 0, self.tokens - self.first_part, values, masks=masks), cache)
+            return _outputs(later.call(cache, 0, self.tokens - a, self.start(cache), masks=masks), cache)
         except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
             raise_own_error(error)
             return None
-        finally:
-            vars(self)["inputs"] = inputs
 
 
 def _is_mask(x: Tensor) -> bool:
