@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
-from orderproof.errors import SubjectError, UsageError, UnsupportedCallError
+from orderproof.errors import SubjectError, UnsupportedCallError, UsageError
 from orderproof.models.module_thresholds import module_thresholds
 from orderproof.models.roles.example_roles import ExampleRoles
 from orderproof.models.roles.input_packing import InputPacking, float_dtype
@@ -124,8 +124,8 @@ def from_adapter(adapter: ModelAdapter, name: str | None = None, kind: str | Non
     module.eval()
     if kind is not None and (kind == "causal_lm") != adapter.causal:
         raise UsageError(
-            f"{name or type(module).__name__}: expected the kind that the adapter states, causal = {adapter.causal}; got "
-            f"{'decoder' if kind == 'causal_lm' else kind}; leave --as out, or set causal in {type(adapter).__name__}"
+            f"{name or type(module).__name__}: expected the kind that the adapter states, causal = {adapter.causal}; "
+            f"got {'decoder' if kind == 'causal_lm' else kind}; leave --as out, or set causal in {type(adapter).__name__}"
         )
     kind = kind or ("causal_lm" if adapter.causal else "module")
 

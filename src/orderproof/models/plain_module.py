@@ -19,10 +19,8 @@ from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
-from orderproof.models.caches.cached_module import CacheArgument, cached_module
-from orderproof.models.caches.example_caches import without_caches
-from orderproof.models.caches.find_cache import find_cache
-from orderproof.models.caches.names import is_cache_name
+from orderproof.models.caches.cached_module import CacheArgument
+from orderproof.models.caches.plain_call import called_without_cache
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
 from orderproof.models.exported_program import exported_module
@@ -124,7 +122,10 @@ def from_module(
         notes = (*notes, *input_notes)
         token_axis = default_axis if token_axis is None else token_axis
     else:
-        module, given_by_name, cache, cache_notes = _without_cache(module, inputs, name, token_axis)
+        call = partial(_as_positional, module, name=name)
+        module, given_by_name, cache, cache_notes = called_without_cache(
+            module, inputs, call, partial(resolve_token_axes, token_axis=token_axis, name=name), _packed_documents
+        )
         names, examples, notes = tuple(given_by_name), tuple(given_by_name.values()), (*notes, *cache_notes)
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
@@ -162,32 +163,6 @@ def _with_roles(
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
     subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
     return subject
-
-
-def _without_cache(
-    module: nn.Module, inputs: Inputs, name: str, token_axis: int | Sequence[int | None] | None
-) -> tuple[nn.Module, dict[str, Tensor], CacheArgument | None, tuple[str, ...]]:
-    """The module called without its cache, its inputs by name, its cache, and notes on an example that it refuses."""
-    rest, taken = without_caches(module, inputs)
-    called, given = _as_positional(module, rest, name)
-    if not next(iter(given.values())).numel() or is_image(tuple(given.values())):
-        return (*_as_positional(module, inputs, name), None, ())
-    try:
-        axes = resolve_token_axes(tuple(given.values()), token_axis, name)
-    except (SubjectError, UsageError):
-        if not taken:
-            raise
-        return (*_as_positional(module, inputs, name), None, ())
-    examples = ExampleInputs(tuple(given.values()), axes, name)
-    cache, refusal = (None, "") if _packed_documents(examples) else find_cache(called, examples, taken, tuple(given))
-    if cache is not None:
-        return cached_module(called, cache, examples), given, cache, ()
-    free = arguments_of_forward(called)
-    left_out = [each for each in taken if is_cache_name(each) and each in free and free[each].default is None]
-    if not refusal or len(left_out) < len(taken):
-        return (*_as_positional(module, inputs, name), None, ())
-    note = f"argument {left_out[0]!r} is left out: no cache, since a call with the example of one failed ({refusal})"
-    return called, given, None, (note,)
 
 
 def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:

@@ -65,7 +65,7 @@ class Decoder(nn.Module):
 class LayerPast(Decoder):
     """As GPT-2: a tuple (keys, values) [row, head, token, width] for each layer, `layer_past`."""
 
-    def forward(self, ids: Tensor, layer_past: tuple[tuple[Tensor, Tensor], ...] | None = None):  # noqa: ANN201
+    def forward(self, ids: Tensor, layer_past: tuple[tuple[Tensor, Tensor], ...] | None = None):
         x, present = self.words(ids), []
         for place, layer in enumerate(self.layers):
             before = 0 if layer_past is None else layer_past[place][0].shape[2]
@@ -102,7 +102,7 @@ class FlatTuple(Decoder):
     def __init__(self, fault: str = "") -> None:
         super().__init__(fault, layers=1)
 
-    def forward(self, ids: Tensor, kv: tuple[Tensor, Tensor] | None = None):  # noqa: ANN201
+    def forward(self, ids: Tensor, kv: tuple[Tensor, Tensor] | None = None):
         x = self.words(ids)
         before = 0 if kv is None else kv[0].shape[2]
         q, k, v = self.layers[0].project(x, self.start(before, ids.shape[1]))
@@ -114,14 +114,14 @@ class FlatTuple(Decoder):
 class TwoArguments(FlatTuple):
     """Keys and values are two arguments."""
 
-    def forward(self, ids: Tensor, past_k: Tensor | None = None, past_v: Tensor | None = None):  # noqa: ANN201
+    def forward(self, ids: Tensor, past_k: Tensor | None = None, past_v: Tensor | None = None):
         return super().forward(ids, None if past_k is None else (past_k, past_v))
 
 
 class Masked(Decoder):
     """A cache with a mask of all tokens."""
 
-    def forward(self, ids: Tensor, attention_mask: Tensor | None = None, past: list | None = None):  # noqa: ANN201
+    def forward(self, ids: Tensor, attention_mask: Tensor | None = None, past: list | None = None):
         x, present = self.words(ids), []
         for place, layer in enumerate(self.layers):
             before = 0 if past is None else past[place][0].shape[2]
@@ -190,7 +190,7 @@ class OneObject(Decoder):
     def __init__(self, fault: str = "") -> None:
         super().__init__(fault, layers=1)
 
-    def forward(self, ids: Tensor, state=None) -> Tensor:  # noqa: ANN001
+    def forward(self, ids: Tensor, state=None) -> Tensor:
         x = self.words(ids)
         before = 0 if state is None else state.offset
         q, k, v = self.layers[0].project(x, self.start(before, ids.shape[1]))
@@ -202,7 +202,7 @@ class OneObject(Decoder):
 class SharedCache(CacheObjects):
     """The default value of the argument is one cache for all calls."""
 
-    def forward(self, ids: Tensor, cache: list[KVCache] = [KVCache(), KVCache()]) -> Tensor:  # noqa: B006
+    def forward(self, ids: Tensor, cache: list[KVCache] = [KVCache(), KVCache()]) -> Tensor:  # noqa: B006, B008
         return super().forward(ids, cache)
 
 
@@ -231,7 +231,7 @@ class StaticDict(Decoder):
         size = (batch_size, HEADS, max_len, WIDTH // HEADS)
         return {"k": torch.zeros(size), "v": torch.zeros(size), "index": 0}
 
-    def forward(self, ids: Tensor, cache: dict | None = None):  # noqa: ANN201
+    def forward(self, ids: Tensor, cache: dict | None = None):
         x, layer, new = self.words(ids), self.layers[0], ids.shape[1]
         if cache is None:
             return self.head(layer.attend(x, layer.project(x, 0), 0)), None
@@ -256,7 +256,7 @@ class Recurrence(nn.Module):
             self.head = nn.Linear(WIDTH, 60)
         self.fault = fault
 
-    def forward(self, ids: Tensor, conv_state: Tensor | None = None, ssm_state: Tensor | None = None):  # noqa: ANN201
+    def forward(self, ids: Tensor, conv_state: Tensor | None = None, ssm_state: Tensor | None = None):
         x = self.words(ids)
         last = torch.zeros_like(x[:, :1]) if conv_state is None else conv_state
         if self.fault == "convolution restarts" and ids.shape[1] > 1:

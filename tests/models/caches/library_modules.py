@@ -11,7 +11,7 @@ from tests.models.caches.cached_modules import Decoder
 class OwnDynamicCache(Decoder):
     """Makes a cache of transformers itself, and returns it in a data class."""
 
-    def forward(self, input_ids: Tensor, past_key_values=None, use_cache: bool | None = None):  # noqa: ANN001, ANN201, FBT001
+    def forward(self, input_ids: Tensor, past_key_values=None, use_cache: bool | None = None):
         from transformers import DynamicCache
         from transformers.modeling_outputs import CausalLMOutputWithPast
 
@@ -31,7 +31,7 @@ class OwnDynamicCache(Decoder):
 class GivenDynamicCache(Decoder):
     """Takes a cache of transformers, and changes it in place."""
 
-    def forward(self, input_ids: Tensor, past_key_values=None) -> Tensor:  # noqa: ANN001
+    def forward(self, input_ids: Tensor, past_key_values=None) -> Tensor:
         start = 0 if past_key_values is None else past_key_values.get_seq_length()
         x = self.words(input_ids)
         for place, layer in enumerate(self.layers):
@@ -53,7 +53,7 @@ class LibraryRecurrence(nn.Module):
             self.rnn = kind(8, 8, num_layers=2, batch_first=True)
         self.fault = fault
 
-    def forward(self, ids: Tensor, hx=None):  # noqa: ANN001, ANN201
+    def forward(self, ids: Tensor, hx=None):
         if self.fault == "rows flipped" and hx is not None:
             hx = (hx[0].flip(1), hx[1].flip(1)) if isinstance(hx, tuple) else hx.flip(1)
         if self.fault == "zero state" and ids.shape[1] > 1 and hx is not None:
@@ -88,7 +88,7 @@ class Companions(Decoder):
 class RequiredMask(Decoder):
     """A mask that is required, and covers the cached tokens."""
 
-    def forward(self, ids: Tensor, mask: Tensor, past=None):  # noqa: ANN001, ANN201
+    def forward(self, ids: Tensor, mask: Tensor, past=None):
         x, present = self.words(ids), []
         for place, layer in enumerate(self.layers):
             before = 0 if past is None else past[place][0].shape[2]
@@ -111,5 +111,5 @@ class SequenceFirst(nn.Module):
             self.rnn = nn.GRU(8, 8)
         self.fault = fault
 
-    def forward(self, x: Tensor, hidden: Tensor | None = None):  # noqa: ANN201
+    def forward(self, x: Tensor, hidden: Tensor | None = None):
         return self.rnn(x, None if self.fault and len(x) > 1 else hidden)

@@ -91,13 +91,15 @@ class CachedModuleAdapter(PlainModuleAdapter):
         found = {}
         for name, one in self.computed.items():
             value = one.for_call(rows, cached + new, tokens.device)
-            found[name] = value[..., -new:] if isinstance(one, PositionArgument) else self._on_cache(value, tokens, cached)
+            found[name] = (
+                value[..., -new:] if isinstance(one, PositionArgument) else self._on_cache(value, tokens, cached)
+            )
         return found
 
     def _on_cache(self, mask: Tensor, tokens: Tensor, cached: int) -> Tensor:
         """A mask of all tokens as a call of the last ones takes it; its axis before the last may run over queries."""
         new = tokens.shape[1]
-        if mask.dim() > 2 or len(mask) != len(tokens):  # noqa: PLR2004 - else [row, token]
+        if mask.dim() > 2 or len(mask) != len(tokens):
             mask = mask[..., -new:, :]
         return mask if not cached or self.masks_cover_cache else mask[..., -new:]
 
@@ -131,7 +133,7 @@ class CachedModuleAdapter(PlainModuleAdapter):
         try:
             with torch.no_grad():
                 first, later = (self._filled(self.batch_size, count) for count in (before, after))
-        except Exception as error:  # noqa: BLE001 - the user's forward: anything may come
+        except Exception as error:
             raise_own_error(error)
             raise UnsupportedCallError(f"calls that show the axes of its cache failed: {first_line(error)}") from error
         try:

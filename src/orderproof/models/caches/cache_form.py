@@ -1,8 +1,8 @@
 """The axes of the tensors in a cache, found by calls, and what follows from them: crop, reorder and repeat.
 
 An axis runs over tokens if it is longer by the tokens of a further call, and over rows if it is longer by one with one
-row more. In a tensor of fixed size, an axis has slots for tokens if a further call changes the slots of its tokens only.
-An integer that is larger by the tokens of a further call counts tokens. What else a call changes is a state: it has no
+row more. In a tensor of fixed size, an axis has slots for tokens if a further call changes the slots of its tokens
+only. An integer that is larger by the tokens of a further call counts tokens. What else a call changes is a state: it has no
 parts for single tokens, so a cache with a state cannot be cropped.
 """
 

@@ -65,7 +65,7 @@ def are_equal(first: Any, second: Any) -> bool:
 def _same(x: Tensor | int, y: Tensor | int) -> bool:
     if isinstance(x, Tensor) and isinstance(y, Tensor):
         return x.shape == y.shape and x.dtype == y.dtype and torch.equal(x, y)
-    return type(x) is type(y) and x == y
+    return type(x) is type(y) and bool(x == y)
 
 
 def has_objects(value: Any) -> bool:

@@ -93,7 +93,7 @@ class CacheArgument:
         """All arguments that are given for it."""
         return frozenset((*self.names, *self.flags, *([self.offset] if self.offset else [])))
 
-    def keywords(self, values: Values | None, keep: bool | None, tokens: int, like: Tensor) -> dict[str, Any]:
+    def keywords(self, values: Values | None, tokens: int, like: Tensor, *, keep: bool | None) -> dict[str, Any]:
         """The arguments of a call on a cache of so many tokens."""
         flags = {} if keep is None else dict.fromkeys(self.flags, keep)
         given = {} if values is None else dict(zip(self.names, values, strict=True))
@@ -138,7 +138,7 @@ class CachedModule(PassesKeywordsOn):
         if values is None and cache.initial is not None and given:
             rows = 1 if self.rows is None else inputs[self.rows[0]].shape[self.rows[1]]
             values = cache.initial(rows)
-        arguments = cache.keywords(values, keep, 0 if call is None else call.tokens, inputs[0])
+        arguments = cache.keywords(values, 0 if call is None else call.tokens, inputs[0], keep=keep)
         result = self.model(*inputs, **keywords, **arguments)
         if call is not None:
             call.kept = cache.kept(result, values)

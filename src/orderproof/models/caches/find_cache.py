@@ -19,11 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orderproof.models.caches.arguments import CacheArguments
 from orderproof.models.caches.cache_form import cache_form
 from orderproof.models.caches.cache_values import are_equal, leaves, set_contents
 from orderproof.models.caches.cached_module import CacheArgument, Part, entries_of
 from orderproof.models.caches.first_values import Copied, Make, changing_default, emptied, first_values
-from orderproof.models.caches.names import OFFSET_NAMES, is_cache_name, is_flag_name, is_state_name
+from orderproof.models.caches.names import is_cache_name, is_state_name
 from orderproof.models.caches.trials import Evidence, Trials
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
@@ -34,7 +35,6 @@ from orderproof.recording.restored_state import restored_state
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 MAX_SECONDS = 10.0  # of all calls that look for a cache
-MAX_UNKNOWN = 4  # arguments with other names that are tried
 BY_TEXT = "calls: further tokens continue it"
 BY_GROWTH = "calls: it grows by further tokens"
 BY_NAME = "its name; calls take it back"
@@ -53,9 +53,7 @@ class _Option:
         make = self.make
         start = make if make is None or len(self.names) > 1 else (lambda rows: (make(rows),))
         parts = (None,) * len(self.names)
-        return CacheArgument(
-            self.names, parts, flags, offset, offset_dtype, initial=start, default=self.default
-        )
+        return CacheArgument(self.names, parts, flags, offset, offset_dtype, initial=start, default=self.default)
 
 
 def find_cache(
@@ -78,7 +76,7 @@ def find_cache(
     try:
         with warnings.catch_warnings(), time_limit(MAX_SECONDS), restored_state(module), _restored_defaults(arguments):
             warnings.simplefilter("ignore")
-            found = _first_found(trials, _Arguments(arguments, dict(taken)))
+            found = _first_found(trials, CacheArguments(arguments, dict(taken)))
     except TimeLimitExceeded:
         return None, f"calls that look for a cache took more than {MAX_SECONDS:g} s"
     return found, "" if found is not None or trials.error is None else str(trials.error).partition("\n")[0]
@@ -87,7 +85,9 @@ def find_cache(
 @contextmanager
 def _restored_defaults(arguments: Mapping[str, inspect.Parameter]) -> Iterator[None]:
     """Undo what calls change in default values."""
-    before = [(value, copy.deepcopy(value)) for one in arguments.values() if (value := changing_default(one)) is not None]
+    before = [
+        (value, copy.deepcopy(value)) for one in arguments.values() if (value := changing_default(one)) is not None
+    ]
     try:
         yield
     finally:
@@ -95,54 +95,7 @@ def _restored_defaults(arguments: Mapping[str, inspect.Parameter]) -> Iterator[N
             set_contents(value, kept)
 
 
-@dataclass(frozen=True)
-class _Arguments:
-    """The arguments of a module that its inputs do not give, and the examples for them."""
-
-    free: Mapping[str, inspect.Parameter]
-    taken: Mapping[str, Any]
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The flags that ask for a cache."""
-        return tuple(name for name in self.free if is_flag_name(name) and name not in self.taken)
-
-    @property
-    def offsets(self) -> list[tuple[str, Any]]:
-        """The arguments that may count cached tokens, with the dtype of a tensor, and none."""
-        found: list[tuple[str, Any]] = []
-        for name in (*self.free, *(name for name in self.taken if name not in self.free)):
-            value = self.taken.get(name, getattr(self.free.get(name), "default", None))
-            if type(value) is int and value == 0:
-                found.append((name, None))
-            elif isinstance(value, Tensor) and value.dim() == 0 and not value.is_floating_point() and int(value) == 0:
-                found.append((name, value.dtype))
-            elif name in OFFSET_NAMES and value is None:
-                found.append((name, None))
-        return [*found, ("", None)] if any(name in self.taken for name, _ in found) else [("", None), *found]
-
-    @property
-    def caches(self) -> list[str]:
-        """The arguments that may be caches, the likely ones first."""
-        offsets = {name for name, _ in self.offsets}
-        names = [name for name in dict.fromkeys((*self.taken, *self.free)) if name not in (*self.flags, *offsets)]
-        possible = [name for name in names if name in self.taken or self._may_be_left_out(name)]
-        known = [name for name in possible if is_cache_name(name)]
-        states = [name for name in possible if name not in known and is_state_name(name)]
-        others = [name for name in possible if name not in known and name not in states]
-        return [*known, *states, *others[:MAX_UNKNOWN]]
-
-    def _may_be_left_out(self, name: str) -> bool:
-        one = self.free[name]
-        return one.default is None or changing_default(one) is not None or is_cache_name(name)
-
-    def is_optional(self, name: str) -> bool:
-        """True if the argument can be left out."""
-        one = self.free.get(name)
-        return one is not None and one.default is not one.empty
-
-
-def _first_found(trials: Trials, arguments: _Arguments) -> CacheArgument | None:
+def _first_found(trials: Trials, arguments: CacheArguments) -> CacheArgument | None:
     flags = arguments.flags
     weak = None
     for offset, dtype in arguments.offsets:
@@ -171,7 +124,7 @@ def _known_by(seen: Evidence, cache: CacheArgument) -> str:
     return BY_NAME if seen.changes and all(map(is_state_name, cache.names)) else ""
 
 
-def _options(module: nn.Module, arguments: _Arguments) -> Iterator[_Option]:
+def _options(module: nn.Module, arguments: CacheArguments) -> Iterator[_Option]:
     """Values of the first call to try: several arguments together that take states, then each one."""
     names = arguments.caches
     in_order = [name for name in arguments.free if name in names and is_state_name(name)]
@@ -205,7 +158,7 @@ def _with_parts(trials: Trials, base: CacheArgument) -> Iterator[CacheArgument]:
     if start is not None and not are_equal(start, untouched):
         same = tuple(key for key in keys if entries[key] is start[0])
         yield replace(base, dropped=same)
-    if len(keys) < 2:  # noqa: PLR2004 - one output and a cache
+    if len(keys) < 2:
         return
     count = len(base.names)
     if count > 1:
@@ -217,7 +170,7 @@ def _with_parts(trials: Trials, base: CacheArgument) -> Iterator[CacheArgument]:
     likely = sorted(keys, key=lambda key: (key != base.names[0], key == keys[0]))
     for key in likely:
         yield replace(base, parts=(Part((key,)),), dropped=(key,))
-    if len(keys) > 2:  # noqa: PLR2004 - one output and a cache of several
+    if len(keys) > 2:
         rest = tuple(keys[1:])
         yield replace(base, parts=(Part(rest, joined=True),), dropped=rest)
 

@@ -21,7 +21,17 @@ Make = Callable[[int], Any]  # the value of an argument for a number of rows
 CAPACITY = 256  # [tokens] of a cache that is made with a fixed size
 _MAKERS = ("make_cache", "new_cache", "init_cache", "empty_cache", "init_state", "initial_state", "create_cache")
 _ROWS = ("rows", "batch", "batch_size", "bsz", "max_batch_size", "n", "b")
-_TOKENS = ("tokens", "length", "max_len", "max_length", "max_seq_len", "max_seq_length", "max_tokens", "capacity", "size")
+_TOKENS = (
+    "tokens",
+    "length",
+    "max_len",
+    "max_length",
+    "max_seq_len",
+    "max_seq_length",
+    "max_tokens",
+    "capacity",
+    "size",
+)
 _UPDATES = ("update", "update_and_fetch", "append")
 _PLAIN = (list, dict, tuple, set, str, int, float, bool, Tensor, type(None), nn.Module)
 
@@ -41,6 +51,7 @@ class Copied:
     row: int | None = None
 
     def __call__(self, rows: int) -> Any:
+        """A copy for a number of rows."""
         value = copy.deepcopy(self.example)
         if self.row is None:
             return value
@@ -64,8 +75,7 @@ def first_values(module: nn.Module, name: str, example: Any) -> Iterator[Make]:
         yield Copied(example)
     if example is not None:
         return
-    for made in _annotated(inner, name):
-        yield made
+    yield from _annotated(inner, name)
     if is_cache_name(name):
         for method in _MAKERS:
             if callable(make := getattr(inner, method, None)):
@@ -111,7 +121,7 @@ def _made(make: Callable[..., Any], module: nn.Module, rows: int) -> Any:
         elif hasattr(module, name):
             given[name] = getattr(module, name)
         elif hasattr(getattr(module, "config", None), name):
-            given[name] = getattr(module.config, name)  # type: ignore[union-attr]
+            given[name] = getattr(module.config, name)
         elif name in ("model", "module"):
             given[name] = module
         elif name == "config":
@@ -128,7 +138,9 @@ def _annotated(module: nn.Module, name: str) -> Iterator[Make]:
     except Exception:  # noqa: BLE001 - an annotation that cannot be evaluated names nothing
         return
     counts = sorted({len(part) for part in module.modules() if isinstance(part, nn.ModuleList)}) or [1]
-    for option in typing.get_args(hint) if not isinstance(hint, type) and typing.get_origin(hint) is not list else [hint]:
+    for option in (
+        typing.get_args(hint) if not isinstance(hint, type) and typing.get_origin(hint) is not list else [hint]
+    ):
         if typing.get_origin(option) is list:
             of = typing.get_args(option)[0]
             if _is_cache_class(of):

@@ -68,7 +68,14 @@ class Trials:
         return other
 
     def call(
-        self, cache: CacheArgument, begin: int, end: int, values: Values | None, *, keep: bool = True, masks: bool = False
+        self,
+        cache: CacheArgument,
+        begin: int,
+        end: int,
+        values: Values | None,
+        *,
+        keep: bool = True,
+        masks: bool = False,
     ) -> Any:
         """The result for some of the tokens, of which those before are in the cache.
 
@@ -78,7 +85,7 @@ class Trials:
         for place, (x, axis) in enumerate(zip(self.inputs, self.examples.axes, strict=True)):
             start = 0 if masks and place and _is_mask(x) else begin
             inputs.append(x.clone() if axis is None else x.narrow(axis, start, end - start).clone())
-        given = cache.keywords(values, keep, begin, inputs[0])
+        given = cache.keywords(values, begin, inputs[0], keep=keep)
         with torch.no_grad(), seeded_random(0):
             return self.module(*inputs, **given)
 
