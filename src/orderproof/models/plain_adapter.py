@@ -125,7 +125,7 @@ def from_adapter(adapter: ModelAdapter, name: str | None = None, kind: str | Non
     if kind is not None and (kind == "causal_lm") != adapter.causal:
         raise UsageError(
             f"{name or type(module).__name__}: expected the kind that the adapter states, causal = {adapter.causal}; "
-            f"got {'decoder' if kind == 'causal_lm' else kind}; leave --as out, or set causal in {type(adapter).__name__}"
+            f"got {'decoder' if kind == 'causal_lm' else kind}; leave --as out, or set causal in its class"
         )
     kind = kind or ("causal_lm" if adapter.causal else "module")
 

@@ -156,8 +156,8 @@ def test_a_state_cannot_be_cropped() -> None:
 def test_an_example_that_the_module_refuses_is_one_note() -> None:
     subject = from_module(own.LayerPast(), (IDS, ((torch.zeros(3),),)))
     assert [note for note in subject.notes if "is left out" in note] == [
-        "argument 'layer_past' is left out: no cache, since a call with the example of one failed "
-        "(tuple index out of range)"
+        ("argument 'layer_past' is left out: no cache, since a call with the example of one failed "
+        "(tuple index out of range)")
     ]
 
 

@@ -2,8 +2,8 @@
 
 An axis runs over tokens if it is longer by the tokens of a further call, and over rows if it is longer by one with one
 row more. In a tensor of fixed size, an axis has slots for tokens if a further call changes the slots of its tokens
-only. An integer that is larger by the tokens of a further call counts tokens. What else a call changes is a state: it has no
-parts for single tokens, so a cache with a state cannot be cropped.
+only. An integer that is larger by the tokens of a further call counts tokens. What else a call changes is a state: it
+has no parts for single tokens, so a cache with a state cannot be cropped.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CacheForm:
         return self._with_rows(cache, lambda x, axis: x.index_select(axis, rows))
 
     def repeated(self, cache: Any, count: int) -> Any:
-        """The cache with each row so many times. Raises `UnsupportedCallError`."""
+        """The cache with each row ``count`` times. Raises `UnsupportedCallError`."""
         if hasattr(cache, _REPEAT):
             return _by_method(cache, {_REPEAT: lambda one: one.batch_repeat_interleave(count)})
         return self._with_rows(cache, lambda x, axis: x.repeat_interleave(count, axis))
@@ -131,7 +131,7 @@ def _leaf(first: Tensor | int, later: Any, more_rows: Any, tokens: tuple[int, in
 
 
 def longer(first: Tensor, later: Tensor, by: int) -> int | None:
-    """The axis that is longer by so many entries, if no other one differs."""
+    """The axis that is longer by this number of entries, if no other one differs."""
     if later.dim() != first.dim():
         return None
     changed = [axis for axis in range(first.dim()) if later.shape[axis] != first.shape[axis]]

@@ -94,7 +94,7 @@ class CacheArgument:
         return frozenset((*self.names, *self.flags, *([self.offset] if self.offset else [])))
 
     def keywords(self, values: Values | None, tokens: int, like: Tensor, *, keep: bool | None) -> dict[str, Any]:
-        """The arguments of a call on a cache of so many tokens."""
+        """The arguments of a call on a cache of this number of tokens."""
         flags = {} if keep is None else dict.fromkeys(self.flags, keep)
         given = {} if values is None else dict(zip(self.names, values, strict=True))
         if self.offset:

@@ -1,4 +1,4 @@
-"""What the arguments of a cache take in the first call: an empty cache, made from an example, a class or a method."""
+"""Values of the arguments of a cache in the first call: an empty cache, made from an example, a class or a method."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ TOLERANCE = 1e-4  # relative to the largest number of an output, in float32
 
 @dataclass(frozen=True)
 class Evidence:
-    """What two calls show of a cache.
+    """The facts that two calls show of a cache.
 
     Attributes:
         accepted: The second call takes the cache of the first.
@@ -102,7 +102,7 @@ class Trials:
             return None
 
     def evidence(self, cache: CacheArgument) -> Evidence:
-        """What calls show of this cache; the error of a refused call is kept."""
+        """The facts that calls show of this cache; the error of a refused call is kept."""
         found = Evidence()
         for masks in (False, True) if any(map(_is_mask, self.inputs[1:])) else (False,):
             try:
@@ -121,7 +121,7 @@ class Trials:
         return found
 
     def _evidence(self, cache: CacheArgument, a: int, *, masks: bool) -> Evidence:
-        """What a call of `a` tokens and one of the others show."""
+        """The facts that a call of `a` tokens and one of the others show."""
         n = self.tokens
         start = self.start(cache)
         first = cache.kept(self.call(cache, 0, a, start, masks=masks), start)
