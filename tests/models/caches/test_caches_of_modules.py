@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from orderproof import audit
+from orderproof.errors import UsageError
 from orderproof.models import from_module
 from orderproof.models.subject import Subject
 from tests.models.caches import cached_modules as own
@@ -156,8 +157,10 @@ def test_a_state_cannot_be_cropped() -> None:
 def test_an_example_that_the_module_refuses_is_one_note() -> None:
     subject = from_module(own.LayerPast(), (IDS, ((torch.zeros(3),),)))
     assert [note for note in subject.notes if "is left out" in note] == [
-        ("argument 'layer_past' is left out: no cache, since a call with the example of one failed "
-        "(tuple index out of range)")
+        (
+            "argument 'layer_past' is left out: no cache, since a call with the example of one failed "
+            "(tuple index out of range)"
+        )
     ]
 
 
@@ -190,3 +193,27 @@ def test_other_arguments_are_no_caches(module: nn.Module, inputs: torch.Tensor) 
     subject = from_module(module, inputs)
     assert len(subject.output_axes or {}) == 2
     assert [row.name for row in subject.input_roles if "cache" in row.role] == []
+
+
+class Unnamed(own.LayerPast):
+    """A name that says nothing, and a fault that hides the cache: it is ignored."""
+
+    def forward(self, ids: torch.Tensor, earlier: Any = None) -> Any:
+        return super().forward(ids)
+
+
+def test_an_argument_is_stated_to_take_a_cache() -> None:
+    assert len(from_module(Unnamed(), IDS).output_axes or {}) == 5
+    subject = from_module(Unnamed(), IDS, roles={"earlier": "cache"}, assume={"model_kind": "causal_lm"})
+    assert subject.input_roles[-1].known_by == "stated"
+    code, laws = failed(subject)
+    assert (code, DECODING in laws) == (1, True)
+
+
+def test_an_argument_is_stated_to_take_no_cache() -> None:
+    assert len(from_module(own.LayerPast(), IDS, roles={"layer_past": "held"}).output_axes or {}) == 5
+
+
+def test_a_stated_cache_that_calls_do_not_take() -> None:
+    with pytest.raises(UsageError, match="expected argument 'attention_mask' to take a cache, as stated"):
+        from_module(own.Masked(), IDS, roles={"attention_mask": "cache", "past": "held"})

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
+from orderproof.recording.source import is_model_code
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
 _CALL_MACHINERY = ("torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/")
@@ -191,4 +192,6 @@ def _calling_line() -> str:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
         frame = frame.f_back
-    return "" if frame is None else f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+    if frame is None or not is_model_code(frame.f_code.co_filename):
+        return ""  # a wrapper of this package calls the whole model
+    return f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -21,6 +21,7 @@ class CacheArguments:
 
     free: Mapping[str, inspect.Parameter]
     taken: Mapping[str, Any]
+    stated: frozenset[str] = frozenset()  # those that are caches
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -43,10 +44,12 @@ class CacheArguments:
 
     @property
     def caches(self) -> list[str]:
-        """The arguments that may be caches, the likely ones first."""
+        """The arguments that may be caches, the likely ones first; only the stated ones if there are any."""
         offsets = {name for name, _ in self.offsets}
         names = [name for name in dict.fromkeys((*self.taken, *self.free)) if name not in (*self.flags, *offsets)]
         possible = [name for name in names if name in self.taken or self._may_be_left_out(name)]
+        if self.stated:
+            return [name for name in names if name in self.stated]
         known = [name for name in possible if is_cache_name(name)]
         states = [name for name in possible if name not in known and is_state_name(name)]
         others = [name for name in possible if name not in known and name not in states]

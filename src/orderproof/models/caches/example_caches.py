@@ -13,7 +13,7 @@ from orderproof.models.caches.names import OFFSET_NAMES, is_cache_name, is_flag_
 from orderproof.models.forward_arguments import arguments_of_forward
 
 
-def without_caches(module: nn.Module, inputs: Any) -> tuple[Any, dict[str, Any]]:
+def without_caches(module: nn.Module, inputs: Any, roles: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
     """The example inputs without those that may be caches, flags for them or numbers of cached tokens, and these.
 
     The inputs are as they are if there are none.
@@ -28,8 +28,13 @@ def without_caches(module: nn.Module, inputs: Any) -> tuple[Any, dict[str, Any]]
     else:
         return inputs, {}
     first = next((name for name, value in named.items() if _has_tensors(value)), None)
-    taken = {name: value for name, value in named.items() if name != first and _may_be_cache(name, value)}
-    if not any(_is_cache_like(name, value) for name, value in taken.items()):
+    stated = {name for name, role in roles.items() if role == "cache"}
+    taken = {
+        name: value
+        for name, value in named.items()
+        if name != first and (name in stated or (name not in roles and _may_be_cache(name, value)))
+    }
+    if not any(name in stated or _is_cache_like(name, value) for name, value in taken.items()):
         return inputs, {}
     return {name: value for name, value in named.items() if name not in taken}, taken
 

@@ -29,7 +29,7 @@ from orderproof.models.caches.trials import Evidence, Trials
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.own_errors import raise_own_error
-from orderproof.models.roles.example_roles import MASK_NAMES
+from orderproof.models.roles.example_roles import MASK_NAMES, STATED
 from orderproof.models.roles.position_argument import POSITION_NAMES
 from orderproof.recording.restored_state import restored_state
 from orderproof.time_limit import TimeLimitExceeded, time_limit
@@ -57,26 +57,32 @@ class _Option:
 
 
 def find_cache(
-    module: nn.Module, examples: ExampleInputs, taken: Mapping[str, Any], given: tuple[str, ...]
+    module: nn.Module,
+    examples: ExampleInputs,
+    taken: Mapping[str, Any],
+    given: tuple[str, ...],
+    roles: Mapping[str, str],
 ) -> tuple[CacheArgument | None, str]:
     """The cache of a module and, if there is none, why a call with an example of one was refused.
 
     ``taken`` are the examples of caches and of numbers of cached tokens, which are not among the inputs; ``given`` are
-    the names of the inputs.
+    the names of the inputs, and ``roles`` what is stated of arguments.
     """
     arguments = {
         name: one
         for name, one in arguments_of_forward(module).items()
         if name not in given and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL, one.POSITIONAL_ONLY)
     }
-    arguments = {name: one for name, one in arguments.items() if name not in (*MASK_NAMES, *POSITION_NAMES)}
+    stated = frozenset(name for name, role in roles.items() if role == "cache")
+    no_caches = {*MASK_NAMES, *POSITION_NAMES, *roles} - stated
+    arguments = {name: one for name, one in arguments.items() if name not in no_caches}
     if not arguments and not taken:
         return None, ""
     trials = Trials(module, examples)
     try:
         with warnings.catch_warnings(), time_limit(MAX_SECONDS), restored_state(module), _restored_defaults(arguments):
             warnings.simplefilter("ignore")
-            found = _first_found(trials, CacheArguments(arguments, dict(taken)))
+            found = _first_found(trials, CacheArguments(arguments, dict(taken), stated))
     except TimeLimitExceeded:
         return None, f"calls that look for a cache took more than {MAX_SECONDS:g} s"
     return found, "" if found is not None or trials.error is None else str(trials.error).partition("\n")[0]
@@ -104,7 +110,7 @@ def _first_found(trials: Trials, arguments: CacheArguments) -> CacheArgument | N
                 base = option.argument(asked, offset, dtype)
                 for cache in _with_parts(trials, base):
                     seen = trials.evidence(cache)
-                    known_by = _known_by(seen, cache)
+                    known_by = _known_by(seen, cache, arguments.stated)
                     if seen.continues and seen.changes:
                         return _finished(trials, replace(cache, known_by=known_by))
                     if known_by and weak is None:
@@ -112,8 +118,10 @@ def _first_found(trials: Trials, arguments: CacheArguments) -> CacheArgument | N
     return None if weak is None else _finished(trials, weak)
 
 
-def _known_by(seen: Evidence, cache: CacheArgument) -> str:
+def _known_by(seen: Evidence, cache: CacheArgument, stated: frozenset[str]) -> str:
     """How a cache is known; empty if it is none."""
+    if stated:
+        return STATED if seen.accepted else ""
     named = all(map(is_cache_name, cache.names))
     if seen.changes and seen.continues:
         return BY_TEXT

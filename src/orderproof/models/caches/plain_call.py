@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ def called_without_cache(
     call: Callable[[Any], tuple[nn.Module, dict[str, Tensor]]],
     axes_of: Callable[[tuple[Tensor, ...]], TokenAxes],
     documents_of: Callable[[ExampleInputs], object],
+    roles: Mapping[str, str],
 ) -> PlainCall:
     """The module called without its cache; with all inputs if it has none.
 
@@ -41,9 +42,13 @@ def called_without_cache(
         call: Inputs -> the module called with tensors, and these by the names of its arguments.
         axes_of: The token axes of tensors. Raises `SubjectError` and `UsageError`.
         documents_of: What packs documents in one row: such a row has no cache.
+        roles: Those that are stated of arguments.
+
+    Raises:
+        UsageError: An argument is stated to be a cache, and calls do not take it as one.
 
     """
-    rest, taken = without_caches(module, inputs)
+    rest, taken = without_caches(module, inputs, roles)
     called, given = call(rest)
     tensors = tuple(given.values())
     if not tensors[0].numel() or is_image(tensors):
@@ -52,9 +57,12 @@ def called_without_cache(
         examples = ExampleInputs(tensors, axes_of(tensors), "")
     except (SubjectError, UsageError):
         return PlainCall(*call(inputs))  # the caller raises it for all inputs
-    cache, refusal = (None, "") if documents_of(examples) else find_cache(called, examples, taken, tuple(given))
+    cache, refusal = (None, "") if documents_of(examples) else find_cache(called, examples, taken, tuple(given), roles)
     if cache is not None:
         return PlainCall(cached_module(called, cache, examples), given, cache)
+    if stated := [name for name, role in roles.items() if role == "cache"]:
+        why = refusal or "calls of further tokens take no part of the output, and no object, back by it"
+        raise UsageError(f"expected argument {stated[0]!r} to take a cache, as stated; {why}")
     free = arguments_of_forward(called)
     left_out = [name for name in taken if is_cache_name(name) and name in free and free[name].default is None]
     if not refusal or not left_out or len(left_out) < len(taken):

@@ -73,6 +73,9 @@ def example_roles(
     for place, tensor in enumerate(examples.tensors):
         if place == first or place in computed:
             continue
+        if names[place] in layout.roles:
+            found.known_by[place] = STATED
+            continue
         if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
             positions = PositionArgument.of_example(names[place], tensor)
             found.position_ids = found.computed[place] = positions
