@@ -98,7 +98,7 @@ def build_plain_subject(
     if any(input_rows) or output_rows:
         subject = with_rows_first(subject, input_rows, output_rows)
         subject.bind_inputs = partial(_bind_inputs, subject.module, arguments)
-    subject.build_adapter = partial(build_adapter, subject, original, arguments)
+    subject.build_adapter = partial(build_adapter, subject, original, arguments, roles)
     return subject
 
 

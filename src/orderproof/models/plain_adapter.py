@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
-from orderproof.errors import SubjectError, UnsupportedCallError
+from orderproof.errors import SubjectError, UnsupportedCallError, UsageError
 from orderproof.models.module_thresholds import module_thresholds
+from orderproof.models.roles.example_roles import ExampleRoles
 from orderproof.models.roles.input_packing import InputPacking, float_dtype
 from orderproof.models.roles.named_arguments import NamedArguments
 from orderproof.models.row_counts import SEED_STEP, inputs_with_rows
@@ -118,22 +119,37 @@ class PlainModuleAdapter(ModelAdapter):
         return output.movedim(run.axis, 1) if run.axis > 1 else output
 
 
-def build_adapter(subject: Subject, original: nn.Module, arguments: NamedArguments) -> ModelAdapter:
-    """The adapter of a plain module, which has these named arguments."""
+def build_adapter(
+    subject: Subject, original: nn.Module, arguments: NamedArguments, roles: ExampleRoles
+) -> ModelAdapter:
+    """The adapter of a plain module, which has these named arguments and inputs of these roles."""
     if isinstance(original, Transformer):
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
         causal = isinstance(original.stack, Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
+    if roles.cache is not None:
+        from orderproof.models.caches.adapter import CachedModuleAdapter
+
+        computed = {roles.names[place]: one for place, one in roles.computed.items()}
+        return CachedModuleAdapter(subject, arguments, roles.cache, computed)
     return PlainModuleAdapter(subject, arguments)
 
 
-def from_adapter(adapter: ModelAdapter, name: str | None = None) -> Subject:
-    """The subject of an adapter: measured through it, and proved for its plain call. Raises `SubjectError`."""
+def from_adapter(adapter: ModelAdapter, name: str | None = None, kind: str | None = None) -> Subject:
+    """The subject of an adapter: measured through it, and proved for its plain call.
+
+    ``kind`` is what a user states of it. Raises `SubjectError`, and `UsageError` if the adapter states another kind.
+    """
     module = adapter.module
     if not isinstance(module, nn.Module):
         raise SubjectError(f"adapter: expected its module to be a torch.nn.Module, got {type(module).__name__}")
     module.eval()
-    kind = "causal_lm" if adapter.causal else "module"
+    if kind is not None and (kind == "causal_lm") != adapter.causal:
+        raise UsageError(
+            f"{name or type(module).__name__}: expected the kind that the adapter states, causal = {adapter.causal}; "
+            f"got {'decoder' if kind == 'causal_lm' else kind}; leave --as out, or set causal in its class"
+        )
+    kind = kind or ("causal_lm" if adapter.causal else "module")
 
     def draw(tokens: int, seed: int) -> Sample:
         return Sample((adapter.sample_tokens(BATCH_SIZE, tokens, seed),), token_labels(tokens))

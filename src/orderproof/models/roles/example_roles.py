@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import UsageError
+from orderproof.models.caches.cached_module import CacheArgument
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
@@ -45,6 +46,7 @@ class ExampleRoles:
         position_ids: The position ids among them.
         known_by: By the place of an input, how its role is known.
         described: By their names, the roles of further sequences and of their masks.
+        cache: The cache that the module takes and returns.
 
     """
 
@@ -55,6 +57,7 @@ class ExampleRoles:
     position_ids: PositionArgument | None = None
     known_by: dict[int, str] = field(default_factory=dict)
     described: dict[str, InputRole] = field(default_factory=dict)
+    cache: CacheArgument | None = None
 
     def called(self, module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs]:
         """The module whose inputs are those that are not computed, and their examples."""

@@ -86,3 +86,9 @@ def _argument_rows(roles: ExampleRoles, arguments: NamedArguments, layout: Layou
     if positions is not None and roles.position_ids is None:
         by = "stated" if layout.position_ids is not None else "its name"
         yield InputRole(name=positions.name, role="position ids; not given by default", known_by=by)
+    if (cache := roles.cache) is not None:
+        given = "given empty" if cache.is_required else "not given"
+        for name in cache.names:
+            yield InputRole(name=name, role=f"cache; {given} by default, and no output", known_by=cache.known_by)
+        if cache.offset:
+            yield InputRole(name=cache.offset, role="number of cached tokens", known_by=cache.known_by)
