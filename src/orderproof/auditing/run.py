@@ -27,6 +27,7 @@ from orderproof.records.audit import AttentionMap, Expectation, Finding, Report,
 from orderproof.records.document import versions
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
+KINDS_THAT_PACK = ("encoder", "causal_lm")
 Progress = Callable[[str, int, int], None]  # a text, the steps done, the steps in all
 
 
@@ -45,6 +46,7 @@ def run_audit(
     )
     if chosen:
         expect = expectations_of_named_laws(laws, context.subject.model_kind, expect)
+    expect = {**expected_of_documents(laws, context.subject), **expect}
     proved = [law for law in laws if isinstance(law, ProvedLaw)]
     measured = [law for law in laws if isinstance(law, MeasuredLaw)]
     show = progress or (lambda text, done, total: None)
@@ -82,6 +84,13 @@ def expectations_of_named_laws(
     kind_expects = {law.name: law.expected(model_kind) for law in laws}
     named = {law.name: law.expected(model_kind, named=True) for law in laws}
     return {**{name: e for name, e in named.items() if e != kind_expects[name]}, **(expect or {})}
+
+
+def expected_of_documents(laws: Sequence[Law], subject: Subject) -> dict[str, Expectation]:
+    """The laws that should hold for an encoder or a decoder, since it takes packed documents."""
+    if not subject.takes_documents or subject.model_kind not in KINDS_THAT_PACK:
+        return {}
+    return {law.name: "holds" for law in laws if law.expected_of_documents}
 
 
 @dataclass

@@ -25,6 +25,7 @@ class Law(ABC):
     trait_if: Literal["holds", "fails"] = "holds"  # the result for a model that has the trait
     kind: Kind = "check"  # a check passes or fails; a property describes a model
     expectation: Mapping[str, Expectation]  # by kind of model; a missing kind expects nothing
+    expected_of_documents: bool = False  # it should hold for encoders and decoders that take packed documents
 
     def expected(self, model_kind: str, *, named: bool = False) -> Expectation:
         """The result expected for this kind of model.

@@ -53,10 +53,10 @@ class RowsFirst(nn.Module):
         self.input_rows = tuple(inputs)
         self.output_rows = dict(outputs)
 
-    def forward(self, *inputs: Tensor) -> Any:
-        """Call the module with its own order of axes."""
+    def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
+        """Call the module with its own order of axes; keyword arguments are as the module takes them."""
         own = [x.movedim(0, axis) if axis else x for x, axis in zip(inputs, self.input_rows, strict=True)]
-        leaves, structure = pytree.tree_flatten_with_path(self.model(*own))
+        leaves, structure = pytree.tree_flatten_with_path(self.model(*own, **keywords))
         return pytree.tree_unflatten([self._rows_first(leaf_name(path), leaf) for path, leaf in leaves], structure)
 
     def _rows_first(self, name: str, leaf: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,8 +13,11 @@ from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
 from orderproof.errors import SubjectError, UnsupportedCallError
 from orderproof.models.module_thresholds import module_thresholds
+from orderproof.models.roles.example_roles import ExampleRoles
 from orderproof.models.roles.input_packing import InputPacking, float_dtype
 from orderproof.models.roles.named_arguments import NamedArguments
+from orderproof.models.roles.packed_documents import DocumentInput
+from orderproof.models.roles.position_argument import PositionArgument
 from orderproof.models.row_counts import SEED_STEP, inputs_with_rows
 from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
@@ -26,19 +30,20 @@ class PlainModuleAdapter(ModelAdapter):
 
     output_name = "output"
 
-    def __init__(self, subject: Subject, arguments: NamedArguments) -> None:
+    def __init__(self, subject: Subject, arguments: NamedArguments, roles: ExampleRoles | None = None) -> None:
         self.module = subject.module
         self.subject = subject
         self.default_length, self.max_positions = subject.default_length, subject.max_length
         self.thresholds = module_thresholds(subject.module)
         self.causal = subject.model_kind == "causal_lm"
         self.arguments = arguments
+        self.roles = roles or ExampleRoles(())
         example = subject.sample(subject.default_length).inputs
         self.packing = InputPacking(example, inputs_with_rows(subject), subject.token_axes)
-        self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.packs_documents else 1
-        self.supported_inputs = frozenset(
-            {*["mask"] * (arguments.mask is not None), *["positions"] * (arguments.position_ids is not None)}
-        )
+        self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.single_row else 1
+        positions = arguments.position_ids is not None and not subject.packs_documents  # there they restart
+        inputs = {"mask": arguments.mask is not None, "positions": positions, "documents": subject.takes_documents}
+        self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
         if arguments.position_ids is not None:
             self.first_position_id = arguments.position_ids.first
 
@@ -54,7 +59,7 @@ class PlainModuleAdapter(ModelAdapter):
         """The inputs with a number of rows, where they have rows."""
         samples = [self.subject.sample(tokens, seed).inputs]
         has_rows = inputs_with_rows(self.subject)
-        if not any(has_rows) or self.subject.packs_documents:
+        if not any(has_rows) or self.subject.single_row:
             return samples[0]
         place = has_rows.index(True)
         while sum(len(inputs[place]) for inputs in samples) < rows:
@@ -66,7 +71,7 @@ class PlainModuleAdapter(ModelAdapter):
 
     def call(
         self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
-        keep: bool | None = None,
+        keep: bool | None = None, documents: Sequence[int] | None = None,
     ) -> ModelOutput:  # fmt: skip
         if not self.packing.has_rows and len(tokens) != 1:
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
@@ -75,8 +80,21 @@ class PlainModuleAdapter(ModelAdapter):
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
-        inputs = self.packing.unpack(tokens, float_dtype(self.module))
+        floats = float_dtype(self.module)
+        if documents is not None:
+            arguments |= self._documents(documents, tokens, floats)
+        inputs = self.packing.unpack(tokens, floats)
         return ModelOutput(self._output(self.module(*inputs, **arguments), tokens.shape[1]))
+
+    def _documents(self, lengths: Sequence[int], tokens: Tensor, floats: torch.dtype | None) -> dict[str, Any]:
+        """The arguments that say where packed documents are; position ids count from the first in each."""
+        found = {}
+        for place, each in self.roles.computed.items():
+            if isinstance(each, DocumentInput | PositionArgument):
+                value = each.for_documents(lengths, len(tokens), tokens.device)
+                is_float = isinstance(value, Tensor) and value.is_floating_point()
+                found[self.roles.names[place]] = value.to(floats) if is_float and floats is not None else value
+        return found
 
     def _output(self, result: Any, tokens: int) -> Tensor:
         """The first output with tokens as [row, token, ...], else the first. Raises `UnsupportedCallError`."""
@@ -96,13 +114,15 @@ class PlainModuleAdapter(ModelAdapter):
         return output.movedim(run.axis, 1) if run.axis > 1 else output
 
 
-def build_adapter(subject: Subject, original: nn.Module, arguments: NamedArguments) -> ModelAdapter:
+def build_adapter(
+    subject: Subject, original: nn.Module, arguments: NamedArguments, roles: ExampleRoles | None = None
+) -> ModelAdapter:
     """The adapter of a plain module, which has these named arguments."""
     if isinstance(original, Transformer):
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
         causal = isinstance(original.stack, Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
-    return PlainModuleAdapter(subject, arguments)
+    return PlainModuleAdapter(subject, arguments, roles)
 
 
 def from_adapter(adapter: ModelAdapter, name: str | None = None) -> Subject:

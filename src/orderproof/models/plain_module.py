@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -26,9 +27,14 @@ from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
-from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMask, triangular_mask
+from orderproof.models.roles.computed_inputs import ComputedInput, KeptNumber, TriangularMask, triangular_mask
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
-from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
+from orderproof.models.roles.one_row import as_one_row, mark_one_row, may_be_one_row
+from orderproof.models.roles.packed_documents import (
+    document_inputs,
+    is_longest_document,
+    token_axis_of_documents,
+)
 from orderproof.models.roles.position_argument import POSITION_NAMES
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
@@ -113,14 +119,16 @@ def from_module(
         module = module.get_submodule("_orig_mod")
     original = module
     is_stated = token_axis is not None or inputs is None
+    numbers: frozenset[str] = frozenset()
     if inputs is None:
         module, examples, default_axis, input_notes = _default_inputs(module, name)
         names: tuple[str, ...] = (next(iter(arguments_of_forward(module)), "input 0"),)
         notes = (*notes, *input_notes)
         token_axis = default_axis if token_axis is None else token_axis
     else:
-        module, given_by_name = _as_positional(module, inputs, name)
+        module, given_by_name, numbers = _as_positional(module, inputs, name)
         names, examples = tuple(given_by_name), tuple(given_by_name.values())
+        token_axis = token_axis_of_documents(examples) if token_axis is None else token_axis
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
         raise SubjectError(f"{name}: the first input is empty, of shape {shape}; give one with rows and tokens")
@@ -130,7 +138,7 @@ def from_module(
     axes = resolve_token_axes(examples, token_axis, name)
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
-    subject = _with_roles(module.eval(), original, given, names, length, layout)
+    subject = _with_roles(module.eval(), original, given, names, numbers, length, layout)
     subject.notes = (*notes, *subject.notes)
     return _with_assumptions(subject, assume or {})
 
@@ -140,18 +148,28 @@ def _with_roles(
     original: nn.Module,
     given: ExampleInputs,
     names: Sequence[str],
+    numbers: Collection[str],
     length: int | None,
     layout: Layout,
 ) -> Subject:
-    """The subject of a module called with inputs of these names, after their roles are known."""
-    documents = _packed_documents(given)
-    roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
-    module, rest = roles.called(module, given)
-    if documents:
-        module, rest = as_one_row(module, rest)
+    """The subject of a module called with inputs of these names, after their roles are known.
+
+    ``numbers`` are the names of those that are numbers and no tensors.
+    """
+    documents = document_inputs(given, names, numbers)
+    counts = {place: KeptNumber(int(given.tensors[place])) for place, x in enumerate(names) if x in numbers}
+    known = {**counts, **_triangular_masks(given), **documents}
+    called, rest = module, given
+    if documents or may_be_one_row(given):
+        called, rest = as_one_row(module, given)
+    roles = example_roles(called, rest, names, known, layout)
+    if called is not module and not roles.takes_documents:
+        called, rest, roles = module, given, example_roles(module, given, names, known, layout)
+    has_one_row = called is not module
+    module, rest = roles.called(called, rest)
     subject = build_plain_subject(module.eval(), original, rest, length, layout, roles)
-    if documents:
-        mark_packed(subject, documents)
+    if has_one_row:
+        mark_one_row(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
     subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
     return subject
@@ -174,8 +192,10 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
         raise UsageError(f"{name}: expected no {layout.stated} with {what}; it would be ignored")
 
 
-def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Module, dict[str, Tensor]]:
-    """The module called with tensors, and these tensors by the names of its arguments."""
+def _as_positional(
+    module: nn.Module, inputs: Inputs, name: str
+) -> tuple[nn.Module, dict[str, Tensor], frozenset[str]]:
+    """The module called with tensors, these by the names of its arguments, and the names of those given as numbers."""
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)
     if isinstance(inputs, Mapping):
@@ -187,12 +207,27 @@ def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Mod
             f"{name}: expected dense tensors; got a nested or sparse one: give its rows padded to one length with a "
             "mask, or as one sequence with the boundaries of its documents (cu_seqlens)"
         )
-    call, tensors = template_call(module, inputs, tuple(arguments_of_forward(module)))
+    accepted = tuple(arguments_of_forward(module))
+    inputs, numbers = _with_longest_documents(inputs, accepted)
+    call, tensors = template_call(module, inputs, accepted)
     if not tensors:
         raise SubjectError(f"{name}: no tensor among the example inputs; {EXAMPLE_INPUTS_HINT}")
-    if all(isinstance(value, Tensor) for value in values):
-        return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), tensors
-    return call, tensors
+    if numbers or not all(isinstance(value, Tensor) for value in values):
+        return call, tensors, numbers
+    return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), tensors, numbers
+
+
+def _with_longest_documents(
+    inputs: Sequence[Any] | Mapping[str, Any], names: Sequence[str]
+) -> tuple[Sequence[Any] | Mapping[str, Any], frozenset[str]]:
+    """The inputs with a tensor for each number that is the length of the longest document, and their names."""
+    named = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=False))
+    numbers = {name: torch.tensor(x) for name, x in named.items() if type(x) is int and is_longest_document(name)}
+    if not numbers:
+        return inputs, frozenset()
+    if isinstance(inputs, Mapping):
+        return {**inputs, **numbers}, frozenset(numbers)
+    return tuple(numbers.get(name, x) for name, x in zip_longest(names[: len(inputs)], inputs)), frozenset(numbers)
 
 
 def _check_device(module: nn.Module, inputs: Inputs | None, name: str) -> None:
@@ -223,18 +258,6 @@ def _check_keywords(module: nn.Module, inputs: Mapping[str, Any], name: str) -> 
             f"{name}: a mapping of inputs gives keyword arguments, and forward({', '.join(parameters)}) has none "
             f"named {unknown[0]!r}; if it takes one mapping, pass it in a tuple: inputs=(mapping,)"
         )
-
-
-def _packed_documents(examples: ExampleInputs) -> dict[int, PackedDocuments]:
-    """The inputs that say where packed documents begin, by place; none if the first input has rows."""
-    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    if examples.axes[first] != 0 or examples.tensors[first].ndim > 1 + examples.tensors[first].is_floating_point():
-        return {}
-    return {
-        place: documents
-        for place, tensor in enumerate(examples.tensors)
-        if place != first and (documents := packed_documents(tensor, examples.length)) is not None
-    }
 
 
 def _triangular_masks(examples: ExampleInputs) -> dict[int, ComputedInput]:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -19,11 +21,13 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
+from orderproof.auditing.explain.first_operator import OperatorTrace, common_tokens, first_operator
 from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
 _CALL_MACHINERY = ("torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/")
+_INPUT_CODE = str(Path(__file__).parents[2] / "models")  # which calls the model
 MAX_TOKENS = 4096  # of the outputs of a call that is searched
 
 
@@ -50,6 +54,7 @@ class _Call:
 
     steps: list[_Step] = field(default_factory=list)
     output: Tensor | None = None
+    operators: OperatorTrace | None = None
 
 
 class _Token(NamedTuple):
@@ -62,7 +67,7 @@ class _Token(NamedTuple):
 
 def first_difference_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
     """Where the runs of a comparison first differ; None if the token cannot be followed."""
-    recorder = _Recorder()
+    recorder = _Recorder(operators=comparison.shares_operators)
     fresh = calls.as_before_the_first_call(own=True)  # it is given hooks
     if fresh is None or not isinstance(fresh.adapter.module, nn.Module):
         return None
@@ -76,7 +81,19 @@ def first_difference_place(comparison: Comparison, calls: CachedCalls, length: i
     worst = int((expected - actual).abs().flatten(0, -2).amax(-1).argmax())
     one = recorder.find(expected.flatten(0, -2)[worst], last=False)
     other = recorder.find(actual.flatten(0, -2)[worst], last=True)
-    return None if one is None or other is None or one == other else _compare_steps(one, other)
+    if one is None or other is None or one == other:
+        return None
+    return _compare_operators(one, other) or _compare_steps(one, other)
+
+
+def _compare_operators(one: _Token, other: _Token) -> Place | None:
+    """The line at which the calls part, if both were traced."""
+    first, second = one.call, other.call
+    if first.operators is None or second.operators is None or first.output is None or second.output is None:
+        return None
+    common = common_tokens((first.output.shape[1], second.output.shape[1]), (one.token, other.token))
+    source = first_operator(first.operators, second.operators, *common) if common is not None else ""
+    return Place("", source) if source else None
 
 
 def _compare_steps(one: _Token, other: _Token) -> Place | None:
@@ -125,7 +142,8 @@ def _vector(x: Tensor, place: _Token) -> Tensor | None:
 class _Recorder:
     """The calls of a model and of copies of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, operators: bool = False) -> None:
+        self.operators = operators
         self.calls: list[_Call] = []
         self._counts: Counter[str] = Counter()
 
@@ -140,7 +158,10 @@ class _Recorder:
         def call(self: Any, *arguments: Any, **options: Any) -> ModelOutput:
             recorder.calls.append(_Call())
             recorder._counts.clear()
-            answer = kind.call(self, *arguments, **options)
+            trace = OperatorTrace() if recorder.operators else None
+            with nullcontext() if trace is None else trace:
+                answer = kind.call(self, *arguments, **options)
+            recorder.calls[-1].operators = trace
             recorder.calls[-1].output = answer.output.clone() if answer.output.dim() == 3 else None
             return answer
 
@@ -187,8 +208,10 @@ def _first_tensor(value: Any) -> Tensor | None:
 
 
 def _calling_line() -> str:
-    """The line of the model's code that calls the module: `modeling_llama.py:250`."""
+    """The line of the model's code that calls the module: `modeling_llama.py:250`; empty if it is the model itself."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
         frame = frame.f_back
-    return "" if frame is None else f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+    if frame is None or frame.f_code.co_filename.startswith(_INPUT_CODE):
+        return ""
+    return f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -23,7 +23,7 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.records.audit import Remedy
 
 OutputPair = tuple[Tensor, Tensor]  # the expected output and the actual one, of one shape
-INPUT_NAMES = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
+INPUT_NAMES = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask", "documents": "packed documents"}
 
 
 class NotedOutputs(NamedTuple):
@@ -44,6 +44,7 @@ class Comparison:
     informational: bool = False  # a difference is reported and decides nothing
     expects_difference: bool = False  # the two outputs must not be equal
     of_token_ids: bool = False  # of chosen tokens: how far ids differ says nothing, so it is the last to decide
+    shares_operators: bool = False  # both calls run the same operators, on some of the same tokens
     group: str = ""  # comparisons of one group at several lengths are one row; by default those of one description
 
 

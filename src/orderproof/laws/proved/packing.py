@@ -2,8 +2,9 @@
 
     X_s = X'_s for every slot s of one document  implies  f(X)_s = f(X')_s there.
 
-A row has two documents, and either is replaced: two relations. Two call modes mark the documents: position
-ids that restart at each document (`packed`), or these and a block-diagonal mask (`blocked`).
+A row has two documents, and either is replaced: two relations. Two call modes mark the documents: what the model takes
+for it, boundaries, document ids, a mask or position ids that restart (`packed`), or position ids that restart and a
+block-diagonal mask (`blocked`).
 Source: elementary; the assumption of training on packed documents.
 """
 
@@ -19,11 +20,13 @@ from orderproof.logic.terms import Formula, Term, equal, variable
 from orderproof.records.audit import Remedy
 from orderproof.theorems.statement import (
     BLOCKS,
+    DOCUMENTS,
     DOCUMENTS_BY_POSITIONS,
     POSITIONS,
     PrefixSum,
     Statement,
     document,
+    document_id,
 )
 
 
@@ -44,19 +47,23 @@ class PackingLaw(ReplacementLaw):
         return ~self.replaced_slots(rows, tokens)
 
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
-        if shared not in ({POSITIONS, BLOCKS}, {POSITIONS}):
+        if shared not in ({POSITIONS}, {POSITIONS, BLOCKS}, {BLOCKS}, {POSITIONS, DOCUMENTS}, {DOCUMENTS}):
             return None
         own = variable("own document")
 
+        of_token = document_id if DOCUMENTS in shared else document
+
         def in_document(row: Term, token: Term) -> Formula:
-            return equal(document(row, token), own)
+            return equal(of_token(row, token), own)
 
         covers: tuple[str, ...] = (
             "every layout of documents",
             "every mask within documents that shows each token itself",
         )
         sums: tuple[PrefixSum, ...] = ()
-        if BLOCKS not in shared:
+        if DOCUMENTS in shared:
+            covers = ("every layout of documents",)
+        elif BLOCKS not in shared:
             covers, sums = ("every layout of documents as runs of consecutive position ids",), (DOCUMENTS_BY_POSITIONS,)
         return Statement(
             in_document, in_document, lambda row, token: [in_document(row, token)], covers=covers, prefix_sums=sums
@@ -73,6 +80,7 @@ LAW = PackingLaw(
     trait="keeps packed documents apart",
     kind="property",
     expectation={},
+    expected_of_documents=True,
     remedies={
         "holds": Remedy(
             text="Attend within a document only: use a block-diagonal mask, from where the position ids restart.",

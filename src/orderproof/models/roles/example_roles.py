@@ -7,7 +7,7 @@ Everything else with tokens accompanies the first input with tokens: it moves an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +16,26 @@ from orderproof.errors import UsageError
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
+from orderproof.models.roles.document_ids import (
+    DOCUMENT_NAMES,
+    DocumentIds,
+    DocumentMask,
+    document_ids,
+    document_mask,
+    separates_documents,
+)
 from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, first_that_hides, mask_forms
-from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
+from orderproof.models.roles.packed_documents import DocumentInput
+from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument, counts_in_documents
 from orderproof.subject_spec import Layout, parse_stated_mask
 
 MASK_NAMES = (*(mask.name for mask in KNOWN_MASKS), "mask", "attn_mask", "pad_mask", "input_mask", "valid_mask")
 STATED = "stated"
 BY_CALLS = "calls: it hides a token"
 BY_NAME = "its name; no value of it hides a token in calls"
+BY_VALUES = "its values"
+SEPARATES = "calls: it hides one document from another"
+BY_DOCUMENT_NAME = "its name; calls do not show that it separates documents"
 
 
 @dataclass
@@ -36,6 +48,7 @@ class ExampleRoles:
         mask: The padding mask among them.
         mask_hides: A call shows that it hides a token.
         position_ids: The position ids among them.
+        documents: The document ids, or the mask of packed documents, among them.
         known_by: By the place of an input, how its role is known.
 
     """
@@ -45,7 +58,14 @@ class ExampleRoles:
     mask: MaskArgument | None = None
     mask_hides: bool = False
     position_ids: PositionArgument | None = None
+    documents: DocumentIds | DocumentMask | None = None
     known_by: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def takes_documents(self) -> bool:
+        """An input says where packed documents are."""
+        own = any(isinstance(each, DocumentInput) for each in self.computed.values())
+        return own or (self.position_ids is not None and self.position_ids.restarts)
 
     def called(self, module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs]:
         """The module whose inputs are those that are not computed, and their examples."""
@@ -71,9 +91,14 @@ def example_roles(
         if place == first or place in computed:
             continue
         if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
-            positions = PositionArgument.of_example(names[place], tensor)
+            in_documents = any(isinstance(each, DocumentInput) for each in computed.values())
+            positions = replace(PositionArgument.of_example(names[place], tensor), in_documents=in_documents)
             found.position_ids = found.computed[place] = positions
-            found.known_by[place] = STATED if layout.position_ids else f"the example counts from {positions.first}"
+            again = " again in each document" if positions.restarts else ""
+            found.known_by[place] = STATED if layout.position_ids else f"the example counts from {positions.first}{again}"
+        elif found.documents is None and (documents := _documents(module, examples, found, place)) is not None:
+            found.documents, found.known_by[place] = documents
+            found.computed[place] = found.documents
         elif found.mask is None and (mask := _mask(module, examples, found, place, layout)) is not None:
             found.mask, found.known_by[place] = mask
             found.mask_hides = found.known_by[place] == BY_CALLS
@@ -94,7 +119,26 @@ def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout:
             )
         return False
     counts = bool((tensor.diff(dim=-1) == 1).all()) and (tensor.dim() == 1 or bool((tensor == tensor[:1]).all()))
-    return name in POSITION_NAMES or counts or layout.position_ids is not None
+    restarts = int(tensor.max()) > int(tensor.min()) + 1 and counts_in_documents(tensor)
+    return restarts or name in POSITION_NAMES or counts or layout.position_ids is not None
+
+
+def _documents(
+    module: nn.Module, examples: ExampleInputs, found: ExampleRoles, place: int
+) -> tuple[DocumentIds | DocumentMask, str] | None:
+    """The document ids, or the mask of packed documents, that an input is, and how that is known; None if it is none."""
+    name, tensor = found.names[place], examples.tensors[place]
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    rows, tokens = examples.tensors[first].shape[0], examples.length
+    if (mask := document_mask(name, tensor, rows, tokens)) is not None:
+        return mask, BY_VALUES
+    ids = document_ids(name, tensor, rows, tokens)
+    if ids is None:
+        return None
+    called, rest = ExampleRoles(found.names, {**found.computed, place: ids}).called(module, examples)
+    if separates_documents(called, Call(rest, tokens, None), ids):
+        return ids, SEPARATES
+    return (ids, BY_DOCUMENT_NAME) if name in DOCUMENT_NAMES else None
 
 
 def _mask(
