@@ -1,14 +1,15 @@
 """The operator at which two calls of a model first differ for the tokens that both have.
 
-Both calls run the same operators in the same order; one has further tokens before or after the common ones. The search
-starts at the last operator whose results differ, and follows operands that differ backwards to an operator whose
-operands agree: there the two calls part. An index that differs and is corrected later is never reached.
+Both calls run the same operators in the same order; one has further tokens before or after the common ones, and may
+run further operators for them, as a loop over tokens or documents does. The search starts at the last operator whose
+results differ, and follows operands that differ backwards to an operator whose operands agree, or have one of further
+tokens: there the two calls part. An index that differs and is corrected later is never reached.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,7 +24,8 @@ from orderproof.auditing.explain.source_name import source_name
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
 _LIBRARY = str(Path(torch.__file__).parent)
-_INPUT_CODE = str(Path(__file__).parents[2] / "models")  # which makes inputs of the model, and calls it
+_OWN_CODE = tuple(str(Path(__file__).parents[2] / room) for room in ("models", "auditing"))  # which calls the model
+MASKING = 1e3  # scores beyond this magnitude are masked
 MAX_STEPS = 20_000  # operators of a call that is searched
 
 
@@ -86,27 +88,44 @@ def first_operator(alone: OperatorTrace, packed: OperatorTrace, tokens: int, mor
 
     """
     names = [[step.name for step in trace.steps] for trace in (alone, packed)]
-    if names[0] != names[1] or len(names[0]) >= MAX_STEPS:
-        return ""
-    comparison = _Comparison(alone, packed, tokens, more, offset)
-    last = next((k for k in reversed(range(len(names[0]))) if comparison.differs_at(k)), None)
+    twins = _twins(names[0], names[1], ends_with_common=offset > 0)
+    comparison = _Comparison(alone, packed, twins, tokens, more, offset)
+    last = next((k for k in reversed(twins) if comparison.differs_at(k)), None)
     return "" if last is None else comparison.origin(last)
+
+
+def _twins(alone: Sequence[str], packed: Sequence[str], *, ends_with_common: bool) -> dict[int, int]:
+    """By the place of an operator in the packed call, that of its twin in the other; those left out are in one run.
+
+    Empty if the calls do not run the same operators otherwise. Of an operator that could stand for several, as in a
+    loop, the last is taken if the common tokens are the last.
+    """
+    count, more = len(alone), len(packed) - len(alone)
+    if not count or more < 0 or len(packed) >= MAX_STEPS:
+        return {}
+    begin = next((k for k in range(count) if alone[k] != packed[k]), count)
+    end = next((k for k in range(count) if alone[count - 1 - k] != packed[-1 - k]), count)
+    if begin + end < count:
+        return {}
+    cut = count - end if ends_with_common else begin
+    return {**{k: k for k in range(cut)}, **{k + more: k for k in range(cut, count)}}
 
 
 @dataclass(frozen=True)
 class _Comparison:
     alone: OperatorTrace
     packed: OperatorTrace
+    twins: Mapping[int, int]
     tokens: int
     more: int
     offset: int
 
     def origin(self, last: int) -> str:
-        """The line of the earliest operator that differs, has an effect on this one, and whose operands agree."""
+        """The line of the earliest operator that differs, has an effect on this one, and has no cause of its own."""
         seen, waiting, found = {last}, [last], []
         while waiting:
             k = waiting.pop()
-            inner = [j for j in self._producers(k) if j is not None]
+            inner = [j for j in self._producers(k) if j in self.twins]
             if not inner and self.differs_at(k):
                 found.append(k)
             waiting += [j for j in inner if j not in seen]
@@ -115,16 +134,17 @@ class _Comparison:
 
     def differs_at(self, k: int) -> bool:
         """True if a result of an operator differs for the common tokens."""
-        pairs = zip(self.alone.steps[k].values, self.packed.steps[k].values, strict=True)
+        pairs = zip(self.alone.steps[self.twins[k]].values, self.packed.steps[k].values, strict=False)
         return any(self._differ(x, y) for x, y in pairs)
 
-    def _producers(self, k: int) -> list[int | None]:
+    def _producers(self, k: int) -> list[int]:
         """The operators that made those operands of an operator that differ."""
-        one, other = self.alone.steps[k], self.packed.steps[k]
-        if len(one.operands) != len(other.operands):
-            return []
-        triples = zip(one.operand_values, other.operand_values, other.operands, strict=True)
-        return [self.packed.producer(x, k) for a, b, x in triples if self._differ(a, b, unknown=True)]
+        one, other = self.alone.steps[self.twins[k]], self.packed.steps[k]
+        more = max(len(other.operands) - len(one.operands), 0)  # parts that are joined, of further tokens
+        common = slice(min(self.offset, more), None)
+        triples = zip(one.operand_values, other.operand_values[common], other.operands[common], strict=False)
+        found = [self.packed.producer(x, k) for a, b, x in triples if self._differ(a, b, unknown=True)]
+        return [j for j in found if j is not None]
 
     def _differ(self, x: Tensor, y: Tensor, *, unknown: bool = False) -> bool:
         """True if the tensors differ for the common tokens; ``unknown`` if their sizes do not say."""
@@ -138,8 +158,9 @@ class _Comparison:
         if not x.is_floating_point():
             return not torch.equal(x, y)
         equal = (x == y) | (x.isnan() & y.isnan())
-        large = FLOAT32_TOLERANCE * torch.where(y.isfinite(), y, 0.0).abs().amax() if y.numel() else 0.0
-        return not bool((equal | ((x - y).abs() <= large)).all())
+        usual = torch.where(y.abs() < MASKING, y, 0.0).abs().amax() if y.numel() else y.new_zeros(())
+        least = torch.where(y.abs() < MASKING, usual, y.abs())  # a masked score says nothing of the others
+        return not bool((equal | ((x - y).abs() <= FLOAT32_TOLERANCE * least)).all())
 
 
 def _copy(x: Tensor) -> Tensor:
@@ -147,11 +168,11 @@ def _copy(x: Tensor) -> Tensor:
 
 
 def _model_line() -> str:
-    """The innermost line that is not torch's; empty if this package makes an input of the model there."""
+    """The innermost line that is not torch's; empty if it is of this package, which makes inputs of the model."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if name.startswith(_INPUT_CODE):
+        if name.startswith(_OWN_CODE):
             return ""
         if not name.startswith(_LIBRARY) and not name.startswith("<"):
             return f"{source_name(name)}:{frame.f_lineno}"

@@ -22,6 +22,8 @@ from orderproof.diagnosis.rule import RelationBreak
 from orderproof.recording.nondeterminism import is_nondeterministic
 
 MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched for its mask
+_STACK = torch.ops.aten.stack.default
+_JOINS = {_STACK, torch.ops.aten.cat.default}
 _PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}
 
 
@@ -45,13 +47,59 @@ def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[
         if node in needed:
             mask = nearest_mask(node, done.constants)
             reason = _leak_description(done.law, over, level, fact, tokens)
-            leaks.append(RelationBreak(node, mask, None, (), (), constant=False, reason=reason))
+            place = _part_with(node, over, fact, tokens)
+            leaks.append(RelationBreak(place, mask, None, (), (), constant=False, reason=reason))
         return Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
 
     captured = done.captured
     facts = input_facts(context, done.law, captured)
     analyze(captured.graph, done.constants, facts, transform_fact=clamp_leak)
-    return leaks
+    spreading = _spreading_nodes(done, needed, context)
+    return [leak for leak in leaks if leak.node in spreading] or leaks
+
+
+def _spreading_nodes(done: LawWalk, needed: set[Node], context: AuditContext) -> set[Node]:
+    """The nodes from which a violation reaches an output: what a later operator takes away again is no leak.
+
+    An operator takes it away if all that it gives may depend on what it depends on, as where documents are masked.
+    """
+    outputs = [node for node in done.captured.outputs.values() if node in needed]
+    found, waiting = set(outputs), outputs
+    while waiting:
+        for node in waiting.pop().all_input_nodes:
+            if node not in found and _may_violate(done, node, context):
+                found.add(node)
+                waiting.append(node)
+    return found
+
+
+def _may_violate(done: LawWalk, node: Node, context: AuditContext) -> bool:
+    """True if a node depends on what it must not, or its shape does not say on what it may."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return isinstance(value, list | tuple)
+    fact = done.walk.fact(node)
+    if int(fact.dependence.max(initial=NEVER)) < 0:
+        return False
+    allowed = done.law.max_dependence(fact.shape, context.token_count, context.batch_size)
+    return allowed is None or bool((fact.dependence > allowed).any())
+
+
+def _part_with(node: Node, over: NDArray[np.bool_], fact: Fact, tokens: int) -> Node:
+    """The operand that has the first element in `over`, of an operator that joins parts along the tokens."""
+    if node.target not in _JOINS:
+        return node
+    parts, dim = [*node.all_input_nodes], node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+    if len(parts) < 2 or not isinstance(dim, int) or fact.shape[dim] != tokens or parts != list(node.args[0]):  # type: ignore[call-overload, arg-type]  # noqa: PLR2004
+        return node
+    sizes = [1 if node.target is _STACK else part.meta["val"].shape[dim] for part in parts]
+    first = int(np.argwhere(np.broadcast_to(over, fact.shape).any(axis=_other_axes(dim, fact)))[0][0])
+    return parts[int(np.searchsorted(np.cumsum(sizes), first, side="right"))]
+
+
+def _other_axes(dim: int, fact: Fact) -> tuple[int, ...]:
+    rank = len(fact.shape)
+    return tuple(d for d in range(rank) if d != dim % rank)
 
 
 def nearest_mask(node: Node, constants: Constants) -> Node | None:

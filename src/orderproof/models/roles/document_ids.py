@@ -98,9 +98,8 @@ class DocumentMask(DocumentInput):
             mask = seen if self.seen else ~seen
         else:
             mask = torch.where(seen, self.seen, self.hidden).to(self.dtype)
-        mask = mask[:, 0] if self.has_rows else mask[0, 0]
-        between = self.leading - self.has_rows
-        return mask.reshape(*mask.shape[: mask.dim() - 2], *[1] * between, *mask.shape[-2:]) if between else mask
+        mask = mask if self.has_rows else mask[:1]
+        return mask if self.leading > 1 else mask[:, 0] if self.leading else mask[0, 0]
 
     def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
         return self.for_documents((tokens,), rows, device)
@@ -147,7 +146,7 @@ def document_mask(name: str, value: Tensor, rows: int, tokens: int) -> DocumentM
     for causal in (False, True):
         expected = same & (index <= index.unsqueeze(-1)) if causal else same
         if int(document[-1]) > 1 and torch.equal(expected, visible):
-            has_rows = len(shape) > 2 and shape[0] == rows and rows > 1  # noqa: PLR2004
+            has_rows = len(shape) > 2 and shape[0] == rows  # noqa: PLR2004
             return DocumentMask(name, causal, seen, hidden, value.dtype, len(shape) - 2, has_rows)
     return None
 
