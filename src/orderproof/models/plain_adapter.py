@@ -41,7 +41,8 @@ class PlainModuleAdapter(ModelAdapter):
         example = subject.sample(subject.default_length).inputs
         self.packing = InputPacking(example, inputs_with_rows(subject), subject.token_axes)
         self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.single_row else 1
-        positions = arguments.position_ids is not None and not subject.packs_documents  # there they restart
+        ids = arguments.position_ids
+        positions = ids is not None and not subject.packs_documents and not ids.separates  # they say more than a place
         inputs = {"mask": arguments.mask is not None, "positions": positions, "documents": subject.takes_documents}
         self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
         if arguments.position_ids is not None:
@@ -75,6 +76,12 @@ class PlainModuleAdapter(ModelAdapter):
     ) -> ModelOutput:  # fmt: skip
         if not self.packing.has_rows and len(tokens) != 1:
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
+        if self.subject.single_row and len(tokens) > 1:
+            more = {"past": past, "keep": keep, "documents": documents}
+            given = [{k: x[row : row + 1] for k, x in (("positions", positions), ("mask", mask)) if x is not None}
+                     for row in range(len(tokens))]  # fmt: skip
+            each = (self.call(tokens[row : row + 1], **given[row], **more) for row in range(len(tokens)))
+            return ModelOutput(torch.cat([one.output for one in each]))
         arguments = {}
         if mask is not None and self.arguments.mask is not None:
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())

@@ -21,9 +21,10 @@ def seeded(build: Callable[[], nn.Module]) -> nn.Module:
 def rotated(x: Tensor, positions: Tensor) -> Tensor:
     """Rotary embedding of vectors [..., token, width]; positions [..., token]."""
     half = x.shape[-1] // 2
-    angle = positions[..., None].to(x.dtype) * 10.0 ** (-torch.arange(half, dtype=x.dtype) / half)
+    angle = positions[..., None].float() * 1e4 ** (-torch.arange(half) / half)
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x.chunk(2, -1)
-    return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
 class VariableLength(nn.Module):
@@ -80,7 +81,8 @@ class IdsAttention(nn.Module):
         same = document_ids[:, :, None] == document_ids[:, None, :]
         if self.fault == "causal or same":
             same = same | torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
-        return (q @ k.mT / 4).masked_fill(~same, -1e9).softmax(-1) @ v
+        place = torch.arange(x.shape[1])
+        return (rotated(q, place) @ rotated(k, place).mT / 4).masked_fill(~same, -1e9).softmax(-1) @ v
 
 
 class IdsPositions(nn.Module):
@@ -177,6 +179,7 @@ class GivenMask(nn.Module):
 
     def forward(self, x: Tensor, attn_mask: Tensor) -> Tensor:
         q, k, v = (part[:, None] for part in self.qkv(x).chunk(3, -1))
+        q, k = (rotated(part, torch.arange(x.shape[1])) for part in (q, k))
         y = functional.scaled_dot_product_attention(q, k, v, attn_mask)[:, 0]
         return y - y.mean(1, keepdim=True) if self.fault == "mean" else y
 

@@ -50,7 +50,7 @@ class _Step:
 
 @dataclass(eq=False)
 class _Call:
-    """One call of the model: its steps in the order in which they return, and its output [row, token, feature]."""
+    """One call of the model: its steps in the order in which they return, and its output [row, token, ..., feature]."""
 
     steps: list[_Step] = field(default_factory=list)
     output: Tensor | None = None
@@ -162,7 +162,7 @@ class _Recorder:
             with nullcontext() if trace is None else trace:
                 answer = kind.call(self, *arguments, **options)
             recorder.calls[-1].operators = trace
-            recorder.calls[-1].output = answer.output.clone() if answer.output.dim() == 3 else None
+            recorder.calls[-1].output = answer.output.clone() if answer.output.dim() >= 3 else None
             return answer
 
         watched = adapter.with_module(adapter.module)

@@ -21,6 +21,7 @@ from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.roles.mask_argument import MAX_SECONDS, ROUNDING
 from orderproof.models.roles.packed_documents import DocumentInput
+from orderproof.models.roles.position_argument import PositionArgument
 from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.restored_state import restored_state
 from orderproof.seeded_random import seeded_random
@@ -30,6 +31,7 @@ DOCUMENT_NAMES = (
     "document_ids", "document_id", "doc_ids", "doc_id", "documents", "docs", "seq_idx", "seq_ids", "sequence_ids",
     "sequence_id", "sample_ids", "packing_ids", "pack_ids",
 )  # fmt: skip
+MIN_TOKENS = 4  # of a call that shows whether tokens of two documents see each other
 INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -60,7 +62,7 @@ class DocumentIds(DocumentInput):
         return (ids + self.first).to(self.dtype)
 
     def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
-        return self.for_documents((tokens,), rows, device)
+        return self.value(torch.zeros(rows, tokens, dtype=torch.int64, device=device))
 
     def for_documents(self, lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
         return self.value(document_numbers(lengths, device).expand(rows, -1))
@@ -102,14 +104,18 @@ class DocumentMask(DocumentInput):
         return mask if self.leading > 1 else mask[:, 0] if self.leading else mask[0, 0]
 
     def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
-        return self.for_documents((tokens,), rows, device)
+        return self._within(torch.zeros(tokens, dtype=torch.int64, device=device), rows)
 
     def for_documents(self, lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
-        document = document_numbers(lengths, device)
-        index = torch.arange(len(document), device=device)
+        return self._within(document_numbers(lengths, device), rows)
+
+    def _within(self, document: Tensor, rows: int) -> Tensor:
+        """The mask for the document of each token."""
+        tokens = document.shape[0]
+        index = torch.arange(tokens, device=document.device)
         seen = document.unsqueeze(-1) == document
         seen = seen & (index <= index.unsqueeze(-1)) if self.causal else seen
-        return self.value(torch.where(seen, 0.0, -1.0).expand(rows, 1, -1, -1))
+        return self.value(torch.where(seen, 0.0, -1.0).expand(rows, 1, tokens, tokens))
 
 
 def document_numbers(lengths: Sequence[int], device: torch.device | None = None) -> Tensor:
@@ -151,7 +157,7 @@ def document_mask(name: str, value: Tensor, rows: int, tokens: int) -> DocumentM
     return None
 
 
-def separates_documents(module: nn.Module, call: Call, ids: DocumentIds) -> bool:
+def separates_documents(module: nn.Module, call: Call, ids: DocumentIds | PositionArgument) -> bool:
     """True if calls show that the ids hide tokens of one document from another, and none within a document.
 
     ``module`` takes the ids by their name. False too if the calls take longer than `MAX_SECONDS` together.
@@ -167,10 +173,12 @@ def separates_documents(module: nn.Module, call: Call, ids: DocumentIds) -> bool
         return False
 
 
-def _separates(module: nn.Module, call: Call, ids: DocumentIds) -> bool:
+def _separates(module: nn.Module, call: Call, ids: DocumentIds | PositionArgument) -> bool:
     first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
     inputs, others = call.inputs(0), call.inputs(1)
     rows, tokens = inputs[first].shape[:2]
+    if tokens < MIN_TOKENS:
+        return False
     start, device = second_document_start(tokens), inputs[first].device
     apart, together = (ids.for_documents(each, rows, device) for each in ((start, tokens - start), (tokens,)))
 

@@ -93,6 +93,11 @@ def example_roles(
         if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
             in_documents = any(isinstance(each, DocumentInput) for each in computed.values())
             positions = replace(PositionArgument.of_example(names[place], tensor), in_documents=in_documents)
+            if positions.restarts and not in_documents:
+                trial = ExampleRoles(found.names, {**found.computed, place: positions})
+                called, rest = trial.called(module, examples)
+                separates = separates_documents(called, Call(rest, examples.length, None), positions)
+                positions = replace(positions, separates=separates)
             found.position_ids = found.computed[place] = positions
             again = " again in each document" if positions.restarts else ""
             found.known_by[place] = STATED if layout.position_ids else f"the example counts from {positions.first}{again}"

@@ -28,6 +28,7 @@ class PositionArgument:
         has_rows: Its axes are [row, token]; otherwise [token], for all rows.
         restarts: They restart in the example: they say where packed documents begin.
         in_documents: Calls have two documents, in all rows the same, and they restart at the second.
+        separates: A call shows that they hide documents from each other, so ids with gaps are other documents.
 
     """
 
@@ -37,6 +38,7 @@ class PositionArgument:
     has_rows: bool = True
     restarts: bool = False
     in_documents: bool = False
+    separates: bool = False
 
     @classmethod
     def of_example(cls, name: str, example: Tensor) -> Self:
