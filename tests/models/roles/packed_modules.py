@@ -203,6 +203,60 @@ class Lengths(nn.Module):
         return torch.stack(states)
 
 
+class Flat(nn.Module):
+    """Ids [token] with boundaries, position ids that restart, and the longest document as a tensor."""
+
+    def __init__(self, fault: str = "") -> None:
+        super().__init__()
+        self.fault = fault
+        self.words, self.places = nn.Embedding(30, WIDTH), nn.Embedding(400, WIDTH)
+
+    def forward(self, input_ids: Tensor, position_ids: Tensor, cu_seqlens: Tensor, max_seqlen: Tensor) -> Tensor:
+        assert int(max_seqlen) == int(cu_seqlens.diff().max())
+        places = torch.arange(len(input_ids)) if self.fault == "positions" else position_ids
+        x = self.words(input_ids) + self.places(places)
+        if self.fault == "mean":
+            x = x - x.mean(0)
+        parts = x.split(cu_seqlens.diff().tolist())
+        return torch.cat([(part @ part.mT / 4).softmax(-1) @ part for part in parts])
+
+
+class FlatIds(nn.Module):
+    """Vectors [token, width] with document ids [token] and no rows: a mean over each document."""
+
+    def __init__(self, fault: str = "") -> None:
+        super().__init__()
+        self.fault = fault
+        self.values = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor, segment_ids: Tensor) -> Tensor:
+        place = torch.arange(len(x))
+        same = (segment_ids[:, None] == segment_ids) & (place[:, None] >= place)
+        first = place if self.fault == "positions" else same.long().cumsum(1).diagonal()
+        y = self.values(x) / (1 + first[:, None])
+        if self.fault == "shift":
+            y = y + functional.pad(y[:-1], (0, 0, 1, 0))
+        return same.to(x.dtype) @ y
+
+
+class FlatPositions(nn.Module):
+    """Vectors [token, width] whose documents are where position ids [token] restart, with a decay by distance."""
+
+    def __init__(self, fault: str = "") -> None:
+        super().__init__()
+        self.fault = fault
+        self.values = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor, pos: Tensor) -> Tensor:
+        document = (pos == 0).cumsum(0)
+        place = torch.arange(len(x))
+        weight = 0.7 ** (place[:, None] - place).abs().to(x.dtype)
+        seen = place[:, None] >= place
+        if self.fault != "mask":
+            seen = seen & (document[:, None] == document)
+        return torch.where(seen, weight, 0.0) @ self.values(x) / (1 + (place if self.fault == "scale" else pos)[:, None])
+
+
 BOUNDARIES = torch.tensor([0, 3, 7], dtype=torch.int32)
 IDS = torch.tensor([[0, 0, 0, 1, 1, 1, 1]])
 BLOCKS = (IDS[0][:, None] == IDS[0])[None, None]
@@ -270,6 +324,26 @@ CASES = {
     ),
     "given_mask": PackedCase(
         GivenMask, lambda: {"x": vectors(1, 7, WIDTH), "attn_mask": BLOCKS}, {"mean": ("packing", "mean")}
+    ),
+    "flat": PackedCase(
+        Flat,
+        lambda: {
+            "input_ids": words(7), "position_ids": torch.tensor([0, 1, 2, 0, 1, 2, 3]), "cu_seqlens": BOUNDARIES,
+            "max_seqlen": torch.tensor(4),
+        },
+        {"positions": ("packed_alone", "torch.arange"), "mean": ("packing", "mean")},
+    ),
+    "flat_ids": PackedCase(
+        FlatIds,
+        lambda: {"x": vectors(7, WIDTH), "segment_ids": IDS[0]},
+        {"positions": ("packed_alone", "torch.arange"), "shift": ("packing", "functional.pad")},
+        "causal_lm",
+    ),
+    "flat_positions": PackedCase(
+        FlatPositions,
+        lambda: {"x": vectors(7, WIDTH), "pos": torch.tensor([0, 1, 2, 0, 1, 2, 3])},
+        {"mask": ("packing", "torch.where"), "scale": ("packed_alone", "torch.arange")},
+        "causal_lm",
     ),
     "lengths": PackedCase(
         Lengths,

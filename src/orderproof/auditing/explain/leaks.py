@@ -19,6 +19,7 @@ from orderproof.diagnosis.analysis import analyze
 from orderproof.diagnosis.domain.constants import Constants
 from orderproof.diagnosis.domain.fact import NEVER, DependenceArray, Fact, compress
 from orderproof.diagnosis.rule import RelationBreak
+from orderproof.recording.captured_graph import ancestors
 from orderproof.recording.nondeterminism import is_nondeterministic
 
 MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched for its mask
@@ -47,7 +48,7 @@ def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[
         if node in needed:
             mask = nearest_mask(node, done.constants)
             reason = _leak_description(done.law, over, level, fact, tokens)
-            place = _part_with(node, over, fact, tokens)
+            place = _part_with(node, over, fact, done)
             leaks.append(RelationBreak(place, mask, None, (), (), constant=False, reason=reason))
         return Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
 
@@ -75,31 +76,44 @@ def _spreading_nodes(done: LawWalk, needed: set[Node], context: AuditContext) ->
 
 def _may_violate(done: LawWalk, node: Node, context: AuditContext) -> bool:
     """True if a node depends on what it must not, or its shape does not say on what it may."""
-    value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
-        return isinstance(value, list | tuple)
-    fact = done.walk.fact(node)
-    if int(fact.dependence.max(initial=NEVER)) < 0:
+    if not isinstance(node.meta.get("val"), torch.Tensor):
+        return isinstance(node.meta.get("val"), list | tuple)
+    if not _depends(done, node):
         return False
+    fact = done.walk.fact(node)
     allowed = done.law.max_dependence(fact.shape, context.token_count, context.batch_size)
     return allowed is None or bool((fact.dependence > allowed).any())
 
 
-def _part_with(node: Node, over: NDArray[np.bool_], fact: Fact, tokens: int) -> Node:
-    """The operand that has the first element in `over`, of an operator that joins parts along the tokens."""
+def _part_with(node: Node, over: NDArray[np.bool_], fact: Fact, done: LawWalk) -> Node:
+    """Where the first element in `over` comes from, of an operator that joins parts along the tokens; else the operator.
+
+    It is followed back to what another part is made of too: to a step of a loop that goes on with the state before it.
+    """
     if node.target not in _JOINS:
         return node
     parts, dim = [*node.all_input_nodes], node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
-    if len(parts) < 2 or not isinstance(dim, int) or fact.shape[dim] != tokens or parts != list(node.args[0]):  # type: ignore[call-overload, arg-type]  # noqa: PLR2004
+    if len(parts) < 2 or not isinstance(dim, int) or parts != list(node.args[0]):  # type: ignore[arg-type]  # noqa: PLR2004
         return node
     sizes = [1 if node.target is _STACK else part.meta["val"].shape[dim] for part in parts]
-    first = int(np.argwhere(np.broadcast_to(over, fact.shape).any(axis=_other_axes(dim, fact)))[0][0])
-    return parts[int(np.searchsorted(np.cumsum(sizes), first, side="right"))]
-
-
-def _other_axes(dim: int, fact: Fact) -> tuple[int, ...]:
     rank = len(fact.shape)
-    return tuple(d for d in range(rank) if d != dim % rank)
+    entries = np.broadcast_to(over, fact.shape).any(axis=tuple(d for d in range(rank) if d != dim % rank))
+    owner = np.repeat(np.arange(len(parts)), sizes)
+    first = int(owner[entries.argmax()])
+    shared = ancestors([parts[k] for k in range(len(parts)) if not entries[owner == k].any()])
+    place = parts[first]
+    while True:
+        found = (n for n in place.all_input_nodes if n not in shared and _depends(done, n))
+        following = next(found, None)
+        if following is None:
+            return place
+        place = following
+
+
+def _depends(done: LawWalk, node: Node) -> bool:
+    """True if a tensor depends on what the law replaces."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and int(done.walk.fact(node).dependence.max(initial=NEVER)) >= 0
 
 
 def nearest_mask(node: Node, constants: Constants) -> Node | None:
