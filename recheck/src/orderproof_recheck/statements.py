@@ -86,8 +86,12 @@ _BEGINS = every(
     opposite(equal(apply("position", ROW, TOKEN) - apply("position", ROW, TOKEN - 1), 1)),
 )
 
+_EVERY_LAYOUT = ("every layout of documents",)
 _WITHIN_BLOCKS = Statement(
-    _OWN, _OWN, (), ("own document",),
+    _OWN,
+    _OWN,
+    (),
+    ("own document",),
     ("every layout of documents", "every mask within documents that shows each token itself"),
 )
 
@@ -99,7 +103,7 @@ STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     ("OP202", "padding", (MASK,)): Statement(REAL, REAL, covers=("every attention mask",)),
     ("OP203", "packing", (POSITIONS, BLOCKS)): _WITHIN_BLOCKS,
     **{
-        ("OP203", "packing", shared): Statement(_SAME_ID, _SAME_ID, (), ("own document",), ("every layout of documents",))
+        ("OP203", "packing", shared): Statement(_SAME_ID, _SAME_ID, (), ("own document",), _EVERY_LAYOUT)
         for shared in ((DOCUMENTS,), (POSITIONS, DOCUMENTS))
     },
     ("OP203", "packing", (BLOCKS,)): _WITHIN_BLOCKS,

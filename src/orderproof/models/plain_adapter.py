@@ -77,12 +77,14 @@ class PlainModuleAdapter(ModelAdapter):
         if not self.packing.has_rows and len(tokens) != 1:
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
         if self.subject.single_row and len(tokens) > 1:
-            more = {"past": past, "keep": keep, "documents": documents}
-            given = [{k: x[row : row + 1] for k, x in (("positions", positions), ("mask", mask)) if x is not None}
-                     for row in range(len(tokens))]  # fmt: skip
-            each = (self.call(tokens[row : row + 1], **given[row], **more) for row in range(len(tokens)))
-            return ModelOutput(torch.cat([one.output for one in each]))
-        arguments = {}
+            each = (
+                self.call(
+                    tokens[row], positions=None if positions is None else positions[row],
+                    mask=None if mask is None else mask[row], documents=documents,
+                ).output for row in map(slice, range(len(tokens)), range(1, len(tokens) + 1))
+            )  # fmt: skip
+            return ModelOutput(torch.cat(list(each)))
+        arguments: dict[str, Any] = {}
         if mask is not None and self.arguments.mask is not None:
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
@@ -95,10 +97,10 @@ class PlainModuleAdapter(ModelAdapter):
 
     def _documents(self, lengths: Sequence[int], tokens: Tensor, floats: torch.dtype | None) -> dict[str, Any]:
         """The arguments that say where packed documents are; position ids count from the first in each."""
-        found = {}
+        found: dict[str, Any] = {}
         for place, each in self.roles.computed.items():
             if isinstance(each, DocumentInput | PositionArgument):
-                value = each.for_documents(lengths, len(tokens), tokens.device)
+                value: Any = each.for_documents(lengths, len(tokens), tokens.device)
                 is_float = isinstance(value, Tensor) and value.is_floating_point()
                 found[self.roles.names[place]] = value.to(floats) if is_float and floats is not None else value
         return found

@@ -192,9 +192,7 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
         raise UsageError(f"{name}: expected no {layout.stated} with {what}; it would be ignored")
 
 
-def _as_positional(
-    module: nn.Module, inputs: Inputs, name: str
-) -> tuple[nn.Module, dict[str, Tensor], frozenset[str]]:
+def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Module, dict[str, Tensor], frozenset[str]]:
     """The module called with tensors, these by the names of its arguments, and the names of those given as numbers."""
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)

@@ -254,7 +254,9 @@ class FlatPositions(nn.Module):
         seen = place[:, None] >= place
         if self.fault != "mask":
             seen = seen & (document[:, None] == document)
-        return torch.where(seen, weight, 0.0) @ self.values(x) / (1 + (place if self.fault == "scale" else pos)[:, None])
+        return (
+            torch.where(seen, weight, 0.0) @ self.values(x) / (1 + (place if self.fault == "scale" else pos)[:, None])
+        )
 
 
 BOUNDARIES = torch.tensor([0, 3, 7], dtype=torch.int32)
@@ -284,7 +286,10 @@ CASES = {
     "variable_length": PackedCase(
         VariableLength,
         lambda: {
-            "q": vectors(7, 2, 8), "cu_seqlens_q": BOUNDARIES, "cu_seqlens_k": BOUNDARIES.clone(), "max_seqlen_q": 4,
+            "q": vectors(7, 2, 8),
+            "cu_seqlens_q": BOUNDARIES,
+            "cu_seqlens_k": BOUNDARIES.clone(),
+            "max_seqlen_q": 4,
             "max_seqlen_k": 4,
         },
         {"cumulative": ("packing", "scores.softmax(-1)")},
@@ -328,7 +333,9 @@ CASES = {
     "flat": PackedCase(
         Flat,
         lambda: {
-            "input_ids": words(7), "position_ids": torch.tensor([0, 1, 2, 0, 1, 2, 3]), "cu_seqlens": BOUNDARIES,
+            "input_ids": words(7),
+            "position_ids": torch.tensor([0, 1, 2, 0, 1, 2, 3]),
+            "cu_seqlens": BOUNDARIES,
             "max_seqlen": torch.tensor(4),
         },
         {"positions": ("packed_alone", "torch.arange"), "mean": ("packing", "mean")},

@@ -100,7 +100,9 @@ def test_a_law_of_documents_is_a_property_without_a_kind() -> None:
 
 @pytest.mark.parametrize("wrong", [[1, 3, 7], [0, 3, 6], [0, 5, 3, 7], [0, 3, 9], [7]])
 @pytest.mark.parametrize("shape", [(7, 16), (1, 7, 16)])
-def test_boundaries_that_do_not_fit_the_tokens_are_refused_in_one_line(wrong: list[int], shape: tuple[int, ...]) -> None:
+def test_boundaries_that_do_not_fit_the_tokens_are_refused_in_one_line(
+    wrong: list[int], shape: tuple[int, ...]
+) -> None:
     class Running(nn.Module):
         def forward(self, x: Tensor, cu_seqlens: Tensor) -> Tensor:
             return x.cumsum(-2) + cu_seqlens[0]

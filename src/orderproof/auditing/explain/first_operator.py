@@ -42,11 +42,11 @@ class _Step:
     writes: bool
 
 
-class OperatorTrace(TorchDispatchMode):
+class OperatorTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The operators that code of a model runs in its block."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.steps: list[_Step] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,7 +65,7 @@ class OperatorTrace(TorchDispatchMode):
         return result
 
     def producer(self, x: Tensor, before: int) -> int | None:
-        """The last operator before one that made this tensor or wrote to its memory; None for what the call is given."""
+        """The last operator before one that made this tensor or wrote to its memory; None for an input."""
         storage = x.untyped_storage()._cdata
         for k in range(before - 1, -1, -1):
             step = self.steps[k]

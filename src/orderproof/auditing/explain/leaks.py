@@ -86,18 +86,18 @@ def _may_violate(done: LawWalk, node: Node, context: AuditContext) -> bool:
 
 
 def _part_with(node: Node, over: NDArray[np.bool_], fact: Fact, done: LawWalk) -> Node:
-    """Where the first element in `over` comes from, of an operator that joins parts along the tokens; else the operator.
+    """Where the first element in `over` comes from, if an operator joins parts along the tokens; else the operator.
 
     It is followed back to what another part is made of too: to a step of a loop that goes on with the state before it.
     """
     if node.target not in _JOINS:
         return node
     parts, dim = [*node.all_input_nodes], node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
-    if len(parts) < 2 or not isinstance(dim, int) or parts != list(node.args[0]):  # type: ignore[arg-type]  # noqa: PLR2004
+    if len(parts) < 2 or not isinstance(dim, int) or parts != list(node.args[0]):  # type: ignore[arg-type]
         return node
     sizes = [1 if node.target is _STACK else part.meta["val"].shape[dim] for part in parts]
-    rank = len(fact.shape)
-    entries = np.broadcast_to(over, fact.shape).any(axis=tuple(d for d in range(rank) if d != dim % rank))
+    joined: NDArray[np.bool_] = np.moveaxis(np.broadcast_to(over, fact.shape), dim, 0).reshape(fact.shape[dim], -1)
+    entries = np.asarray(joined.any(axis=1))
     owner = np.repeat(np.arange(len(parts)), sizes)
     first = int(owner[entries.argmax()])
     shared = ancestors([parts[k] for k in range(len(parts)) if not entries[owner == k].any()])

@@ -23,7 +23,12 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.records.audit import Remedy
 
 OutputPair = tuple[Tensor, Tensor]  # the expected output and the actual one, of one shape
-INPUT_NAMES = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask", "documents": "packed documents"}
+INPUT_NAMES = {
+    "cache": "a cache",
+    "positions": "position ids",
+    "mask": "an attention mask",
+    "documents": "packed documents",
+}
 
 
 class NotedOutputs(NamedTuple):

@@ -32,7 +32,7 @@ class PackedAlone(MeasuredLaw):
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         start, tokens = second_document_start(calls.default_length), calls.default_length
-        layouts = [(start, tokens - start)]
+        layouts: list[tuple[int, ...]] = [(start, tokens - start)]
         if start > 1:
             layouts.append((1, start - 1, tokens - start))
         for lengths in layouts:
@@ -50,29 +50,31 @@ class PackedAlone(MeasuredLaw):
 def _compare(calls: CachedCalls, *, lengths: Sequence[int], place: int) -> OutputPair:
     """The outputs of one document alone, and among the others."""
     tokens, begin, end = calls.default_tokens, sum(lengths[:place]), sum(lengths[: place + 1])
-    own = tokens[:, begin:end]
-    alone = list(_alone(calls, own, lengths, place))
     packed = _of_document(calls.uncached_call(tokens, documents=tuple(lengths), keep=False).output, lengths, place)
-    fitting = [x for x in alone if x.shape == packed.shape] or alone[:1]
-    if not fitting:
-        raise UnsupportedCallError("it cannot be called with one of the documents alone")
-    same = [x for x in fitting if x.shape == packed.shape]
-    return (min(same, key=lambda x: relative_difference(x, packed)) if same else fitting[0]), packed
+    alone = _alone(calls, tokens[:, begin:end], lengths, place)
+    same = [x for x in alone if x.shape == packed.shape]
+    return (min(same, key=lambda x: relative_difference(x, packed)) if same else alone[0]), packed
 
 
-def _alone(calls: CachedCalls, own: Tensor, lengths: Sequence[int], place: int) -> Iterator[Tensor]:
-    """The outputs of a document in a call of its own: with its number among empty documents, and as the only one."""
+def _alone(calls: CachedCalls, own: Tensor, lengths: Sequence[int], place: int) -> list[Tensor]:
+    """The outputs of a document in a call of its own: with its number among empty documents, and as the only one.
+
+    Raises what the last call raises, if none succeeds.
+    """
     numbered = tuple(length if k == place else 0 for k, length in enumerate(lengths))
-    for given, at in ((numbered, place), (own.shape[1:2], 0)):
+    found: list[Tensor] = []
+    failure: Exception = UnsupportedCallError("one of the documents alone gives NaN or infinity")
+    for given, at in ((numbered, place), (tuple(own.shape[1:2]), 0)):
         try:
-            output = _of_document(calls.uncached_call(own, documents=tuple(given), keep=False).output, given, at)
+            output = _of_document(calls.uncached_call(own, documents=given, keep=False).output, given, at)
         except Exception as error:  # noqa: BLE001 - third-party code: it may refuse empty documents, or a single one
             failure = error
             continue
         if bool(torch.isfinite(output).all()):
-            yield output
-    if "output" not in locals():
+            found.append(output)
+    if not found:
         raise failure
+    return found
 
 
 def _of_document(output: Tensor, lengths: Sequence[int], place: int) -> Tensor:

@@ -29,7 +29,6 @@ from orderproof.theorems.statement import (
     document_id,
 )
 
-
 _SHIFTS = ("conv", "_conv", "pad", "roll", "slice", "unfold")
 _STATES = (
     "mul", "add", "addcmul", "lerp", "cumsum", "cumprod", "logcumsumexp", "associative_scan", "lstm", "gru", "rnn",

@@ -104,7 +104,9 @@ class ReplacementLaw(IndependenceLaw):
             return None
         unchanged = self.unchanged_slots(rows, tokens)
         if rows == 1:  # which tensors without an axis of rows have too
-            return np.where(unchanged[0], NEVER, ALWAYS).reshape([tokens if d in dims else 1 for d in range(len(shape))])
+            return np.where(unchanged[0], NEVER, ALWAYS).reshape(
+                [tokens if d in dims else 1 for d in range(len(shape))]
+            )
         return np.where(unchanged, NEVER, ALWAYS).reshape(rows_and_tokens(shape, dims[0]))
 
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> SlotMask:

@@ -2,7 +2,8 @@
 
 Document ids [row, token] are integers that do not decrease along the tokens. A call decides: with the ids of two
 documents a replaced token of the first changes no output of some token of the second, and does where all ids are equal;
-tokens of one document see each other. A padding mask lacks the last. A common name decides only where calls show nothing.
+tokens of one document see each other. A padding mask lacks the last. A common name decides only where calls show
+nothing.
 A mask [..., token, token] is one of documents by its values: it shows blocks along the diagonal.
 
 In the plain call all tokens belong to one document; the laws of packed documents give two.
@@ -62,9 +63,11 @@ class DocumentIds(DocumentInput):
         return (ids + self.first).to(self.dtype)
 
     def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
+        """The input of one document."""
         return self.value(torch.zeros(rows, tokens, dtype=torch.int64, device=device))
 
     def for_documents(self, lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
+        """The input of documents of these lengths, in each row."""
         return self.value(document_numbers(lengths, device).expand(rows, -1))
 
 
@@ -104,9 +107,11 @@ class DocumentMask(DocumentInput):
         return mask if self.leading > 1 else mask[:, 0] if self.leading else mask[0, 0]
 
     def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
+        """The input of one document."""
         return self._within(torch.zeros(tokens, dtype=torch.int64, device=device), rows)
 
     def for_documents(self, lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
+        """The input of documents of these lengths, in each row."""
         return self._within(document_numbers(lengths, device), rows)
 
     def _within(self, document: Tensor, rows: int) -> Tensor:
@@ -126,7 +131,7 @@ def document_numbers(lengths: Sequence[int], device: torch.device | None = None)
 def document_ids(name: str, value: Tensor, rows: int, tokens: int) -> DocumentIds | None:
     """The document ids of which an example may be some; None if it has not their form."""
     shape = tuple(value.shape)
-    if value.dtype not in INTEGERS or shape not in ((rows, tokens), (1, tokens), (tokens,)) or tokens < 2:  # noqa: PLR2004
+    if value.dtype not in INTEGERS or shape not in ((rows, tokens), (1, tokens), (tokens,)) or tokens < 2:
         return None
     if bool((value.diff(dim=-1) < 0).any()):
         return None
@@ -136,14 +141,14 @@ def document_ids(name: str, value: Tensor, rows: int, tokens: int) -> DocumentId
 def document_mask(name: str, value: Tensor, rows: int, tokens: int) -> DocumentMask | None:
     """The mask of packed documents that an example is: two or more blocks, or triangles, along the diagonal."""
     shape = tuple(value.shape)
-    if not 2 <= len(shape) <= 4 or shape[-2:] != (tokens, tokens) or tokens < 2:  # noqa: PLR2004
+    if not 2 <= len(shape) <= 4 or shape[-2:] != (tokens, tokens) or tokens < 2:
         return None
-    if any(size != 1 for size in shape[1:-2]) or (len(shape) > 2 and shape[0] not in (1, rows)):  # noqa: PLR2004
+    if any(size != 1 for size in shape[1:-2]) or (len(shape) > 2 and shape[0] not in (1, rows)):
         return None
     square = value.detach().reshape(-1, tokens, tokens)[0].double()
-    values = square.unique().tolist()
+    values = sorted(set(square.flatten().tolist()))
     seen, hidden = float(square[0, 0]), float(square[0, -1])
-    if len(values) != 2 or seen == hidden:  # noqa: PLR2004
+    if len(values) != 2 or seen == hidden:
         return None
     visible = square == seen
     begins = torch.tensor([True, *(not bool(visible[t, t - 1]) for t in range(1, tokens))])
@@ -152,7 +157,7 @@ def document_mask(name: str, value: Tensor, rows: int, tokens: int) -> DocumentM
     for causal in (False, True):
         expected = same & (index <= index.unsqueeze(-1)) if causal else same
         if int(document[-1]) > 1 and torch.equal(expected, visible):
-            has_rows = len(shape) > 2 and shape[0] == rows  # noqa: PLR2004
+            has_rows = len(shape) > 2 and shape[0] == rows
             return DocumentMask(name, causal, seen, hidden, value.dtype, len(shape) - 2, has_rows)
     return None
 

@@ -100,7 +100,9 @@ def example_roles(
                 positions = replace(positions, separates=separates)
             found.position_ids = found.computed[place] = positions
             again = " again in each document" if positions.restarts else ""
-            found.known_by[place] = STATED if layout.position_ids else f"the example counts from {positions.first}{again}"
+            found.known_by[place] = (
+                STATED if layout.position_ids else f"the example counts from {positions.first}{again}"
+            )
         elif found.documents is None and (documents := _documents(module, examples, found, place)) is not None:
             found.documents, found.known_by[place] = documents
             found.computed[place] = found.documents
@@ -131,7 +133,7 @@ def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout:
 def _documents(
     module: nn.Module, examples: ExampleInputs, found: ExampleRoles, place: int
 ) -> tuple[DocumentIds | DocumentMask, str] | None:
-    """The document ids, or the mask of packed documents, that an input is, and how that is known; None if it is none."""
+    """The document ids, or the mask of documents, that an input is, and how that is known; None if it is none."""
     name, tensor = found.names[place], examples.tensors[place]
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
     rows, tokens = examples.tensors[first].shape[0], examples.length

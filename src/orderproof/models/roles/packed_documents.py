@@ -58,11 +58,13 @@ class PackedDocuments(DocumentInput):
     dtype: torch.dtype
 
     def for_documents(self, lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
+        """The input of documents of these lengths."""
         values = torch.tensor(list(lengths) if self.are_lengths else [0, *lengths], dtype=self.dtype, device=device)
         return values if self.are_lengths else values.cumsum(0, dtype=self.dtype)
 
     @property
     def text(self) -> str:
+        """What it is, for a report."""
         return f"{'lengths' if self.are_lengths else 'boundaries'} of packed documents"
 
 
@@ -74,11 +76,13 @@ class LongestDocument(DocumentInput):
     is_number: bool
 
     def for_documents(self, lengths: Sequence[int], rows: int, device: torch.device) -> object:
+        """The input of documents of these lengths."""
         longest = max(lengths)
         return longest if self.is_number else torch.full_like(self.example, longest, device=device)
 
     @property
     def text(self) -> str:
+        """What it is, for a report."""
         return "length of the longest packed document"
 
 
@@ -98,6 +102,7 @@ class GridSizes(DocumentInput):
     dtype: torch.dtype
 
     def for_documents(self, lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
+        """The input of documents of these lengths."""
         grids = [self._grid(length) for length in lengths if length]
         return torch.tensor(grids, dtype=self.dtype, device=device)
 
@@ -111,6 +116,7 @@ class GridSizes(DocumentInput):
 
     @property
     def text(self) -> str:
+        """What it is, for a report."""
         return "grid sizes of packed images"
 
 
@@ -171,7 +177,7 @@ def _check_boundaries(examples: ExampleInputs, names: Sequence[str], found: Coll
             continue
         values = value.tolist()
         if len(values) < MIN_TOKENS or values[0] != 0 or values[-1] not in sizes or values != sorted(values):
-            shown = f"[{', '.join(map(str, values[:8]))}{', ...' if len(values) > 8 else ''}]"  # noqa: PLR2004
+            shown = f"[{', '.join(map(str, values[:8]))}{', ...' if len(values) > 8 else ''}]"
             raise SubjectError(
                 f"{examples.name}: expected input {name!r} to be boundaries of documents that count from 0 to the "
                 f"{examples.length} tokens, none less than the one before; got {shown}"
