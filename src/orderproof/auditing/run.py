@@ -11,7 +11,7 @@ from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.explain.findings import finding_of, undecide_inapplicable, with_cause, with_law
+from orderproof.auditing.explain.findings import finding_of, undecide, undecide_inapplicable, with_cause, with_law
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
@@ -80,7 +80,7 @@ def run_audit(
 def expectations_of_named_laws(
     laws: Sequence[Law], model_kind: str, expect: Mapping[str, Expectation] | None
 ) -> dict[str, Expectation]:
-    """The stated expectations, and that a check holds if the user names it and states nothing."""
+    """The stated expectations, and that a law holds if the user names it and neither user nor kind states more."""
     kind_expects = {law.name: law.expected(model_kind) for law in laws}
     named = {law.name: law.expected(model_kind, named=True) for law in laws}
     return {**{name: e for name, e in named.items() if e != kind_expects[name]}, **(expect or {})}
@@ -190,10 +190,13 @@ def measure_laws(
     length = None if context.length == context.subject.default_length else context.length
     with without_compilation():
         for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout, length).findings():
-            found = finding
-            if subject is not context.subject:
-                notes = (f"measured on a tiny twin: {subject.load_summary}", *found.scope.assumptions)
-                found = found.model_copy(update={"scope": found.scope.model_copy(update={"assumptions": notes})})
+            twin = () if subject is context.subject else (f"measured on a tiny twin: {subject.load_summary}",)
+            assumptions = (*twin, *((subject.mode,) if subject.mode else ()), *finding.scope.assumptions)
+            scope = finding.scope.model_copy(update={"assumptions": assumptions})
+            found = finding.model_copy(update={"scope": scope})
+            if subject.draws_random_numbers and found.verdict == "refuted":
+                reason = f"it draws random numbers, and runs of other shapes draw others: {found.reason}"
+                found = undecide(found.model_copy(update={"witness": None}), reason)
             yield with_law(with_cause(found, causes), stated=found.law in expect)
 
 

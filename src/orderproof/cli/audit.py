@@ -39,7 +39,10 @@ def audit(
     together: options.Together = False,
     mask: options.Mask = None,
     position_ids: options.PositionIds = None,
+    role: options.Role = None,
+    mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
+    strict: options.Strict = False,
     against: options.Against = None,
     allow_network: options.AllowNetwork = False,
     details: options.Details = False,
@@ -47,8 +50,8 @@ def audit(
 ) -> None:
     """Audit a model: prove, refute or measure each law of order, and list where order enters.
 
-    Checks pass or fail; properties describe the model. A check that is named, the kind of the model (--as) or --expect
-    states what is expected.
+    Checks pass or fail; properties describe the model. The kind of the model (--as), a named law (--law) or --expect
+    states what is expected. A law that is named should hold; --expect LAW=any expects nothing of it.
 
     \b
     Examples:
@@ -56,6 +59,7 @@ def audit(
       orderproof audit arch:llama --tiny --html report.html
       orderproof audit my_model.py:build --law causal      exit code 1 if it is not causal
       orderproof audit my_model.py:build --as decoder      all that a decoder should do
+      orderproof audit my_model.py:build --as decoder --strict     exit code 3 if a law of it was not tested
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
       orderproof audit ./checkpoint --against mlx
@@ -63,7 +67,9 @@ def audit(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, markdown, certificate, source=subject)
-    layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
+    layout = parse_layout(
+        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
+    )
     if against:
         check_port_options(subject, against, certificate=certificate, layout=layout, attention=attention, length=length)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
@@ -99,7 +105,8 @@ def audit(
         try:
             for report in reports:  # noqa: B007
                 pass
-            if html is not None and loaded is not None and report is not None and report.violations:
+            scripted = html is not None and mode == "eval"  # a script calls the model in eval mode
+            if scripted and loaded is not None and report is not None and report.violations:
                 from orderproof.reproduction import with_scripts
 
                 update("writing scripts of failed checks", 0, 1)
@@ -108,7 +115,7 @@ def audit(
             interrupted = True
     if report is None:
         raise KeyboardInterrupt
-    report = report.model_copy(update={"interrupted": interrupted})
+    report = report.model_copy(update={"interrupted": interrupted, "strict": strict})
     from orderproof.report import render_text, write_html, write_json, write_junit, write_markdown, write_sarif
 
     written = write_outputs(

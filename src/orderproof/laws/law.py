@@ -30,7 +30,7 @@ class Law(ABC):
     def expected(self, model_kind: str, *, named: bool = False) -> Expectation:
         """The result expected for this kind of model.
 
-        A check that the user asks for by name (`named`) should hold where its kind of model expects nothing.
+        A law that the user asks for by name (`named`) should hold where the kind of model expects nothing of it.
         """
         default = self.expectation.get(model_kind, "any")
-        return "holds" if named and default == "any" and self.kind == "check" else default
+        return "holds" if named and default == "any" else default

@@ -30,7 +30,7 @@ ExportContext = Callable[[], AbstractContextManager[object]]
 
 @dataclass
 class Subject:
-    """A model in eval mode, ready to be traced.
+    """A model in the mode to audit, which is eval mode unless the user states another, ready to be traced.
 
     Attributes:
         name: Its name in messages and reports.
@@ -68,6 +68,8 @@ class Subject:
         build_decoder_adapter: The same for the decoder of an encoder-decoder.
         output_axes: The axes of each output, its rows first; None if they are found by calls of the audit.
         axes_text: The axes of each input and output in one line, as the module has them.
+        mode: The mode of the module as an assumption, if its call computes something else in the other mode.
+        draws_random_numbers: A call in train mode draws random numbers; runs of other shapes draw others.
         input_roles: The role of each input and how it is known, for the report.
         row_inputs: The first axis of each input runs over rows; None: that of inputs with tokens along another axis.
 
@@ -110,6 +112,8 @@ class Subject:
     output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
     axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
     row_inputs: tuple[bool, ...] | None = field(default=None, repr=False)
+    mode: str = ""
+    draws_random_numbers: bool = False
     input_roles: tuple[InputRole, ...] = field(default=(), repr=False)
 
     @property

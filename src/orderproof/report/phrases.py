@@ -208,6 +208,16 @@ def not_applicable(findings: Iterable[Finding]) -> dict[str, list[str]]:
     return titles
 
 
+def not_checked(report: Report) -> dict[str, list[str]]:
+    """The laws that are expected of the model and were not tested, by the reason."""
+    titles: dict[str, list[str]] = {}
+    for finding in report.untested:
+        named = titles.setdefault(finding.untested_because, [])
+        if law_title(finding) not in named:
+            named.append(law_title(finding))
+    return titles
+
+
 def property_name(finding: Finding) -> str:
     """``sees token order``; with the call mode where the law has several."""
     name = finding.trait or finding.law

@@ -121,7 +121,7 @@ def test_a_stated_mask_without_an_effect_needs_its_convention() -> None:
 
 
 def test_position_ids_with_any_name_can_be_stated() -> None:
-    assert verdicts(Positions(), "position_ids") == {"labelled": "not_applicable"}
+    assert verdicts(Positions(), "position_ids") == {"labelled": "undecided"}
     assert verdicts(Positions(), "position_ids", position_ids="where") == {"labelled": "proved"}
     noted = from_module(Positions(), IDS, position_ids="where").notes
     assert noted == ("argument 'where' takes position ids, as stated",)
@@ -133,7 +133,7 @@ def test_a_module_can_be_said_to_take_no_position_ids() -> None:
             return super().forward(ids, position_ids)
 
     assert verdicts(Common(), "position_ids") == {"labelled": "proved"}
-    assert verdicts(Common(), "position_ids", position_ids="none") == {"labelled": "not_applicable"}
+    assert verdicts(Common(), "position_ids", position_ids="none") == {"labelled": "undecided"}
 
 
 @pytest.mark.parametrize(

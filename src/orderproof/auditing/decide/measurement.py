@@ -18,6 +18,7 @@ import torch
 from orderproof.adapter import ModelAdapter
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import first_difference_place
+from orderproof.auditing.explain.kept_value import kept_value_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
 from orderproof.auditing.search.lengths import merge_lengths, onset, run_at_lengths
 from orderproof.errors import failure_reason
@@ -111,7 +112,7 @@ def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expect
         scope=Scope(length=calls.default_length, weights="these", assumptions=_left_out_lengths(adapter, law)),
         output=adapter.output_name,
         deviation=Deviation(float32=deciding.record.float32, float64=deciding.record.float64),
-        witness=_witness(deciding, calls) if verdict == "refuted" else None,
+        witness=_witness(law, deciding, calls) if verdict == "refuted" else None,
         measurement=Measurement(tolerance=tolerance, control_difference=moved, comparisons=records),
         remedy=remedy.text if verdict == "refuted" else "", remedy_diff=remedy.diff if verdict == "refuted" else "",
     )  # fmt: skip
@@ -192,17 +193,17 @@ def _control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | N
         return None, failure_reason(error)
 
 
-def _witness(result: ComparisonResult, calls: CachedCalls) -> Witness:
+def _witness(law: MeasuredLaw, result: ComparisonResult, calls: CachedCalls) -> Witness:
     """The element at which the outputs of a comparison differ most."""
     assert result.outputs is not None
     expected, actual = differing_parts(*result.outputs)
     place = int((expected.double() - actual.double()).abs().argmax())
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), expected.shape))
-    seen = (
-        None
-        if result.comparison.expects_difference
-        else first_difference_place(result.comparison, calls, result.length)
-    )
+    seen = None
+    if law.refutation_changes_model:
+        seen = kept_value_place(result.comparison, calls, result.length)
+    if seen is None and not result.comparison.expects_difference:
+        seen = first_difference_place(result.comparison, calls, result.length)
     return Witness(
         tokens_before=(), tokens_after=(), change=result.record.description, output_index=index,
         expected_value=float(expected[index]), actual_value=float(actual[index]),

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -24,10 +23,10 @@ from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.auditing.explain.first_operator import OperatorTrace, common_tokens, first_operator
 from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
+from orderproof.recording.source import is_model_code
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
 _CALL_MACHINERY = ("torch/nn/modules/module.py", "torch/_", "transformers/modeling_layers.py", "transformers/utils/")
-_INPUT_CODE = str(Path(__file__).parents[2] / "models")  # which calls the model
 MAX_TOKENS = 4096  # of the outputs of a call that is searched
 
 
@@ -212,6 +211,6 @@ def _calling_line() -> str:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and any(part in frame.f_code.co_filename for part in _CALL_MACHINERY):
         frame = frame.f_back
-    if frame is None or frame.f_code.co_filename.startswith(_INPUT_CODE):
-        return ""
+    if frame is None or not is_model_code(frame.f_code.co_filename):
+        return ""  # a wrapper of this package calls the whole model
     return f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -53,7 +53,7 @@ def calls_with_other_rows(context: AuditContext, law: ProvedLaw, finding: Findin
     del law
     call_mode, recorded = finding.call_mode or DEFAULT_SETTING, context.batch_size
     proved = f"it is proved with {_rows(recorded)}"
-    affordable = max(recorded, MAX_WORK / (context.length * _weight_count(context.runnable.subject)))
+    affordable = max(recorded, MAX_WORK / (context.length * weight_count(context.runnable.subject)))
     for count in rows_without_theorem(finding.theorem):
         there = context.with_rows(count) if count != recorded and count <= affordable else None
         runs = "" if there is None else there.runs_in_call_mode(call_mode)
@@ -107,7 +107,7 @@ def lengths_without_theorem(subject: Subject, finding: Finding) -> list[int]:
 
 def _longest(subject: Subject) -> float:
     """The greatest length [tokens] of a run: what the model takes, and what is affordable."""
-    longest = min(MAX_LENGTH, MAX_WORK / _weight_count(subject))
+    longest = min(MAX_LENGTH, MAX_WORK / weight_count(subject))
     return longest if subject.max_length is None else min(longest, subject.max_length)
 
 
@@ -127,7 +127,8 @@ def _tested_lengths(context: AuditContext, call_mode: str, theorem: Theorem | No
     return lengths
 
 
-def _weight_count(subject: Subject) -> int:
+def weight_count(subject: Subject) -> int:
+    """The number of weights that every token is multiplied by; at least 1."""
     return max(matrix_weight_count(subject.module), 1)
 
 

@@ -109,7 +109,8 @@ def _agrees_in_a_layout(
     for layout in token_layouts(dims):
         search = WitnessSearch(call.runs, law, output, layout, None)
         search = search.with_restored_state() if restores_state else search
-        agrees = search.compare_at(call.length or search.context.length, count)
+        every = call.length is not None and not call.is_covered
+        agrees = search.compare_at(call.length or search.context.length, count, every=every)
         if agrees is not False:
             break
     return agrees

@@ -129,9 +129,14 @@ class CausalLaw(IndependenceLaw):
         return _PAD_CONVOLUTION if name.startswith(("conv", "_conv")) else _USE_EARLIER_TOKENS
 
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
-        for k in evenly_spaced(tokens - 1):
-            cut = tokens - 1 - k
-            yield InputChange(f"replace the tokens from {cut} on", first_replaced=cut)
+        yield from (self._replace_from(tokens - 1 - k, tokens, rows) for k in evenly_spaced(tokens - 1))
+
+    def every_change(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
+        yield from (self._replace_from(cut, tokens, rows) for cut in range(tokens - 1, 0, -1))
+
+    def _replace_from(self, cut: int, tokens: int, rows: int) -> InputChange:
+        del tokens, rows
+        return InputChange(f"replace the tokens from {cut} on", first_replaced=cut)
 
     def expected_and_actual(
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
@@ -180,12 +185,12 @@ class CausalLawAtRealTokens(CausalLaw):
         pairs: NDArray[np.bool_] = super().forbidden_pairs(tokens, rows) & self._real_slots(rows, tokens)[0][:, None]
         return pairs
 
-    def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
-        for change in super().input_changes(tokens, rows):
-            assert change.first_replaced is not None
-            slots = np.broadcast_to(np.arange(tokens) >= change.first_replaced, (rows, tokens))
-            text = f"{change.description}, {PAD_LAYOUT_TEXTS[self.layout]}"
-            yield replace(change, description=text, replaced_slots=slots)
+    def _replace_from(self, cut: int, tokens: int, rows: int) -> InputChange:
+        change = super()._replace_from(cut, tokens, rows)
+        slots = np.broadcast_to(np.arange(tokens) >= cut, (rows, tokens))
+        return replace(
+            change, description=f"{change.description}, {PAD_LAYOUT_TEXTS[self.layout]}", replaced_slots=slots
+        )
 
     def expected_and_actual(
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange

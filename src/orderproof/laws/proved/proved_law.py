@@ -165,6 +165,10 @@ class ProvedLaw(Law):
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         """The changes to try, smallest first; `rows` is the number of rows of the batch."""
 
+    def every_change(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
+        """The changes of which each may be the only one that shows a violation, smallest first."""
+        return self.input_changes(tokens, rows)
+
     @abstractmethod
     def expected_and_actual(
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from orderproof.errors import SubjectError, first_line
+from orderproof.errors import SubjectError, UsageError, first_line
 from orderproof.models.plain_module import Inputs, from_module
 from orderproof.models.subject import Subject
 from orderproof.optional_packages import missing_packages, require_packages
@@ -42,6 +42,8 @@ def load_onnx(
     from orderproof.models.onnx_file.inputs import WithComputedInputs, drawn_examples, entries_of
     from orderproof.models.onnx_file.module import OnnxModule
 
+    if layout.mode != "eval":
+        raise UsageError(f"{path.name}: expected no mode with an ONNX file, whose graph is of one mode")
     model = _read(path)
     graph, notes = OnnxModule(model, path.name).eval(), []
     module: nn.Module = graph

@@ -90,6 +90,11 @@ def example_roles(
     for place, tensor in enumerate(examples.tensors):
         if place == first or place in computed:
             continue
+        if names[place] in layout.roles:
+            found.known_by[place] = STATED
+            if layout.roles[names[place]] == "documents":
+                found.documents = found.computed[place] = _stated_documents(names[place], tensor, examples)
+            continue
         if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
             in_documents = any(isinstance(each, DocumentInput) for each in computed.values())
             positions = replace(PositionArgument.of_example(names[place], tensor), in_documents=in_documents)
@@ -128,6 +133,18 @@ def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout:
     counts = bool((tensor.diff(dim=-1) == 1).all()) and (tensor.dim() == 1 or bool((tensor == tensor[:1]).all()))
     restarts = int(tensor.max()) > int(tensor.min()) + 1 and counts_in_documents(tensor)
     return restarts or name in POSITION_NAMES or counts or layout.position_ids is not None
+
+
+def _stated_documents(name: str, tensor: Tensor, examples: ExampleInputs) -> DocumentIds:
+    """The document ids that a user states. Raises `UsageError` for an input of another form."""
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    ids = document_ids(name, tensor, examples.tensors[first].shape[0], examples.length)
+    if ids is None:
+        raise UsageError(
+            f"expected input {name!r} to be document ids, integers [row, token] or [token] that do not decrease; got "
+            f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+        )
+    return ids
 
 
 def _documents(

@@ -43,12 +43,15 @@ def _example_rows(roles: ExampleRoles, kept: ExampleInputs) -> Iterator[InputRol
                 role="tokens: ids" if ids else "tokens: vectors",
                 known_by="the first input with an axis of tokens",
             )
-        elif kept.axes[index] is not None:
-            yield InputRole(name=name, role="moves and grows with the tokens", known_by="its axis of tokens")
-        elif has_rows:
-            yield InputRole(name=name, role="moves with its row, held otherwise", known_by="its axis of rows")
-        else:
-            yield InputRole(name=name, role="held: the same in every call", known_by="no axis of rows or tokens")
+            continue
+        role, known_by = (
+            ("moves and grows with the tokens", "its axis of tokens")
+            if kept.axes[index] is not None
+            else ("moves with its row, held otherwise", "its axis of rows")
+            if has_rows
+            else ("held: the same in every call", "no axis of rows or tokens")
+        )
+        yield InputRole(name=name, role=role, known_by=roles.known_by.get(place, known_by))
 
 
 def _computed_role(computed: object) -> str:
