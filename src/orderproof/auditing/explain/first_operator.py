@@ -21,9 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from orderproof.auditing.explain.source_name import source_name
+from orderproof.recording.source import is_model_code
 from orderproof.tolerances import FLOAT32_TOLERANCE
 
-_LIBRARY = str(Path(torch.__file__).parent)
 _OWN_CODE = tuple(str(Path(__file__).parents[2] / room) for room in ("models", "auditing"))  # which calls the model
 MASKING = 1e3  # scores beyond this magnitude are masked
 MAX_STEPS = 20_000  # operators of a call that is searched
@@ -174,7 +174,7 @@ def _model_line() -> str:
         name = frame.f_code.co_filename
         if name.startswith(_OWN_CODE):
             return ""
-        if not name.startswith(_LIBRARY) and not name.startswith("<"):
+        if is_model_code(name):
             return f"{source_name(name)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
