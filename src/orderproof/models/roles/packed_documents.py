@@ -40,7 +40,7 @@ class DocumentInput:
 
     @property
     def text(self) -> str:
-        """What it is, for a report."""
+        """A description of the input, for a report."""
         raise NotImplementedError
 
 
@@ -64,7 +64,7 @@ class PackedDocuments(DocumentInput):
 
     @property
     def text(self) -> str:
-        """What it is, for a report."""
+        """A description of the input, for a report."""
         return f"{'lengths' if self.are_lengths else 'boundaries'} of packed documents"
 
 
@@ -82,7 +82,7 @@ class LongestDocument(DocumentInput):
 
     @property
     def text(self) -> str:
-        """What it is, for a report."""
+        """A description of the input, for a report."""
         return "length of the longest packed document"
 
 
@@ -116,7 +116,7 @@ class GridSizes(DocumentInput):
 
     @property
     def text(self) -> str:
-        """What it is, for a report."""
+        """A description of the input, for a report."""
         return "grid sizes of packed images"
 
 
