@@ -86,7 +86,7 @@ def _laws(
     """The chosen laws, or all of them, and what is expected."""
     expect = checked_expectations(expect, find_model_law)
     if not chosen:
-        every = [*proved_laws(), *measured_laws()]
+        every: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
         return every, {**expected_of_documents(every, context.subject), **expect}
     laws = [find_model_law(name) for name in chosen]
     return laws, expectations_of_named_laws(laws, context.subject.model_kind, expect)
