@@ -100,6 +100,8 @@ def _expectations(law: ProvedLaw | MeasuredLaw | PortLaw) -> list[tuple[str, lis
     if law.kind == "check":
         return [("Should hold for", found["holds"]), ("Should not hold for", found["fails"])]
     other = "fails" if law.trait_if == "holds" else "holds"
+    if law.expected_of_documents:
+        found["holds"].append("encoders and decoders that take packed documents")
     return [("Trait expected of", found[law.trait_if]), ("Trait not expected of", found[other])]
 
 

@@ -27,6 +27,7 @@ ROLES = {
     "mask:real": "a padding mask with 1 or True at real tokens",
     "mask:pads": "a padding mask with 1 or True at pads",
     "positions": "position ids",
+    "documents": "document ids of packed rows",
     "companion": "moves and grows with the tokens",
     "held": "the same in every call",
     "cache": "given back for further tokens",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from orderproof.laws import ProvedLaw, proved_laws
-from orderproof.theorems.statement import BLOCKS, MASK, POSITIONS
+from orderproof.theorems.statement import BLOCKS, DOCUMENTS, MASK, POSITIONS
 from orderproof_recheck.statements import STATEMENTS
 
-SHARED: dict[str, list[tuple[str, ...]]] = {"plain": [(), (MASK,)], "padded": [(MASK,)]}  # inputs, by call mode
+SHARED: dict[str, list[tuple[str, ...]]] = {  # inputs, by call mode
+    "plain": [(), (MASK,)],
+    "padded": [(MASK,)],
+    "packed": [(POSITIONS,), (DOCUMENTS,), (POSITIONS, DOCUMENTS), (BLOCKS,), (POSITIONS, BLOCKS)],
+}
 
 
 @pytest.mark.parametrize("law", proved_laws(), ids=lambda law: law.name)

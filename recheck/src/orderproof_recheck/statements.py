@@ -26,14 +26,14 @@ from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, apply, integer, variable
 
 TOKENS, BATCH = variable("tokens"), variable("batch")
-MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"
+MASK, POSITIONS, BLOCKS, DOCUMENTS = "attention_mask", "position_ids", "block_mask", "document_ids"
 TOKEN_INPUT, ROW_INPUT, FIXED = "tokens", "rows", "fixed"
 LEAST_SIZE = 2
 MOST_NEGATIVE = {
     "float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38,
     "float64": -1.7976931348623157e308,
 }  # fmt: skip
-FUNCTIONS = frozenset({"mask", "document", "sees", "position"})
+FUNCTIONS = frozenset({"mask", "document", "sees", "position", "document_id"})
 ROW, TOKEN = index(0), index(1)
 REAL = holds("mask", ROW, TOKEN)
 
@@ -80,9 +80,19 @@ _IN_CUT = (at_most(0, _CUT), at_most(_CUT, TOKENS))
 _SAME_ROW = equal(ROW, _ROW)
 _IN_ROWS = (at_most(0, _ROW), less(_ROW, BATCH))
 _OWN = equal(apply("document", ROW, TOKEN), _DOCUMENT)
+_SAME_ID = equal(apply("document_id", ROW, TOKEN), _DOCUMENT)
 _BEGINS = every(
     at_most(1, TOKEN),
     opposite(equal(apply("position", ROW, TOKEN) - apply("position", ROW, TOKEN - 1), 1)),
+)
+
+_EVERY_LAYOUT = ("every layout of documents",)
+_WITHIN_BLOCKS = Statement(
+    _OWN,
+    _OWN,
+    (),
+    ("own document",),
+    ("every layout of documents", "every mask within documents that shows each token itself"),
 )
 
 STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
@@ -91,10 +101,12 @@ STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
         _BEFORE, every(_BEFORE, REAL), _IN_CUT, ("cut",), ("every attention mask (at its real tokens)",)
     ),
     ("OP202", "padding", (MASK,)): Statement(REAL, REAL, covers=("every attention mask",)),
-    ("OP203", "packing", (POSITIONS, BLOCKS)): Statement(
-        _OWN, _OWN, (), ("own document",),
-        ("every layout of documents", "every mask within documents that shows each token itself"),
-    ),
+    ("OP203", "packing", (POSITIONS, BLOCKS)): _WITHIN_BLOCKS,
+    **{
+        ("OP203", "packing", shared): Statement(_SAME_ID, _SAME_ID, (), ("own document",), _EVERY_LAYOUT)
+        for shared in ((DOCUMENTS,), (POSITIONS, DOCUMENTS))
+    },
+    ("OP203", "packing", (BLOCKS,)): _WITHIN_BLOCKS,
     ("OP203", "packing", (POSITIONS,)): Statement(
         _OWN, _OWN, (), ("own document",), ("every layout of documents as runs of consecutive position ids",),
         counted=_BEGINS,
@@ -156,6 +168,9 @@ def input_fact(claim: Fact, role: str, statement: Statement, uniform: str | None
     if role == POSITIONS:
         require(len(axes) == 2 and dtype in INTEGER_LIMITS, "position ids of another shape or dtype")
         return known(axes, dtype, apply("position", ROW, TOKEN))
+    if role == DOCUMENTS:
+        require(len(axes) == 2 and dtype in INTEGER_LIMITS, "document ids of another shape or dtype")
+        return known(axes, dtype, apply("document_id", ROW, TOKEN))
     require(role == BLOCKS and axes == ((BATCH,), (), (TOKENS,), (TOKENS,)), "an input has an unknown role")
     require(dtype in FLOATS, "a block mask of another dtype")
     seen = _seen(index(0), index(1), index(2))

@@ -34,6 +34,7 @@ from orderproof.records.audit import AttentionMap, Expectation, Finding, Report,
 from orderproof.records.document import versions
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
+KINDS_THAT_PACK = ("encoder", "causal_lm")
 Progress = Callable[[str, int, int], None]  # a text, the steps done, the steps in all
 
 
@@ -92,7 +93,8 @@ def _laws(
     """The chosen laws, or all of them, and what is expected."""
     expect = checked_expectations(expect, find_model_law)
     if not chosen:
-        return [*proved_laws(), *measured_laws()], expect
+        every: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
+        return every, {**expected_of_documents(every, context.subject), **expect}
     laws = [find_model_law(name) for name in chosen]
     return laws, expectations_of_named_laws(laws, context.subject.model_kind, expect)
 
@@ -110,6 +112,13 @@ def expectations_of_named_laws(
     kind_expects = {law.name: law.expected(model_kind) for law in laws}
     named = {law.name: law.expected(model_kind, named=True) for law in laws}
     return {**{name: e for name, e in named.items() if e != kind_expects[name]}, **(expect or {})}
+
+
+def expected_of_documents(laws: Sequence[Law], subject: Subject) -> dict[str, Expectation]:
+    """The laws that should hold for an encoder or a decoder, since it takes packed documents."""
+    if not subject.takes_documents or subject.model_kind not in KINDS_THAT_PACK:
+        return {}
+    return {law.name: "holds" for law in laws if law.expected_of_documents}
 
 
 @dataclass

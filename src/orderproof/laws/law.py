@@ -26,6 +26,7 @@ class Law(ABC):
     kind: Kind = "check"  # a check passes or fails; a property describes a model
     of_every_sequence: bool = False  # also decided for pads of a further sequence
     expectation: Mapping[str, Expectation]  # by kind of model; a missing kind expects nothing
+    expected_of_documents: bool = False  # it should hold for encoders and decoders that take packed documents
 
     def expected(self, model_kind: str, *, named: bool = False) -> Expectation:
         """The result expected for this kind of model.

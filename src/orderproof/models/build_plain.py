@@ -94,6 +94,8 @@ def build_plain_subject(
         notes=tuple(notes),
         row_inputs=tuple(axis is not None for axis in input_rows),
         input_roles=role_table(roles, call.examples, arguments, layout),
+        takes_documents=roles.takes_documents,
+        packed_names=arguments.packed_names,
     )
     if any(input_rows) or output_rows:
         subject = with_rows_first(subject, input_rows, output_rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import torch
@@ -17,6 +17,8 @@ from orderproof.models.module_thresholds import module_thresholds
 from orderproof.models.roles.example_roles import ExampleRoles
 from orderproof.models.roles.input_packing import InputPacking, float_dtype
 from orderproof.models.roles.named_arguments import NamedArguments
+from orderproof.models.roles.packed_documents import DocumentInput
+from orderproof.models.roles.position_argument import PositionArgument
 from orderproof.models.row_counts import SEED_STEP, inputs_with_rows
 from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
@@ -29,19 +31,21 @@ class PlainModuleAdapter(ModelAdapter):
 
     output_name = "output"
 
-    def __init__(self, subject: Subject, arguments: NamedArguments) -> None:
+    def __init__(self, subject: Subject, arguments: NamedArguments, roles: ExampleRoles) -> None:
         self.module = subject.module
         self.subject = subject
         self.default_length, self.max_positions = subject.default_length, subject.max_length
         self.thresholds = module_thresholds(subject.module)
         self.causal = subject.model_kind == "causal_lm"
         self.arguments = arguments
+        self.roles = roles
         example = subject.sample(subject.default_length).inputs
         self.packing = InputPacking(example, inputs_with_rows(subject), subject.token_axes)
-        self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.packs_documents else 1
-        self.supported_inputs = frozenset(
-            {*["mask"] * (arguments.mask is not None), *["positions"] * (arguments.position_ids is not None)}
-        )
+        self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.single_row else 1
+        ids = arguments.position_ids
+        positions = ids is not None and not subject.packs_documents and not ids.separates  # they say more than a place
+        inputs = {"mask": arguments.mask is not None, "positions": positions, "documents": subject.takes_documents}
+        self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
         self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
         self.chosen_output = ""  # the first with tokens, else the first
         self.has_pooled_output = bool(self._pooled) and not any(
@@ -62,7 +66,7 @@ class PlainModuleAdapter(ModelAdapter):
         """The inputs with a number of rows, where they have rows."""
         samples = [self.subject.sample(tokens, seed).inputs]
         has_rows = inputs_with_rows(self.subject)
-        if not any(has_rows) or self.subject.packs_documents:
+        if not any(has_rows) or self.subject.single_row:
             return samples[0]
         place = has_rows.index(True)
         while sum(len(inputs[place]) for inputs in samples) < rows:
@@ -74,18 +78,39 @@ class PlainModuleAdapter(ModelAdapter):
 
     def call(
         self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
-        keep: bool | None = None,
+        keep: bool | None = None, documents: Sequence[int] | None = None,
     ) -> ModelOutput:  # fmt: skip
         if not self.packing.has_rows and len(tokens) != 1:
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
-        arguments = {}
+        if self.subject.single_row and len(tokens) > 1:
+            each = (
+                self.call(
+                    tokens[row], positions=None if positions is None else positions[row],
+                    mask=None if mask is None else mask[row], documents=documents,
+                ).output for row in map(slice, range(len(tokens)), range(1, len(tokens) + 1))
+            )  # fmt: skip
+            return ModelOutput(torch.cat(list(each)))
+        arguments: dict[str, Any] = {}
         if mask is not None and self.arguments.mask is not None:
             self.arguments.mask.check(mask)
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
-        inputs = self.packing.unpack(tokens, float_dtype(self.module))
+        floats = float_dtype(self.module)
+        if documents is not None:
+            arguments |= self._documents(documents, tokens, floats)
+        inputs = self.packing.unpack(tokens, floats)
         return ModelOutput(self._output(self.module(*inputs, **arguments), tokens.shape[1]))
+
+    def _documents(self, lengths: Sequence[int], tokens: Tensor, floats: torch.dtype | None) -> dict[str, Any]:
+        """The arguments that say where packed documents are; position ids count from the first in each."""
+        found: dict[str, Any] = {}
+        for place, each in self.roles.computed.items():
+            if isinstance(each, DocumentInput | PositionArgument):
+                value: Any = each.for_documents(lengths, len(tokens), tokens.device)
+                is_float = isinstance(value, Tensor) and value.is_floating_point()
+                found[self.roles.names[place]] = value.to(floats) if is_float and floats is not None else value
+        return found
 
     @property
     def _pooled(self) -> tuple[str, ...]:
@@ -130,9 +155,8 @@ def build_adapter(
     if roles.cache is not None:
         from orderproof.models.caches.adapter import CachedModuleAdapter
 
-        computed = {roles.names[place]: one for place, one in roles.computed.items()}
-        return CachedModuleAdapter(subject, arguments, roles.cache, computed)
-    return PlainModuleAdapter(subject, arguments)
+        return CachedModuleAdapter(subject, arguments, roles, roles.cache)
+    return PlainModuleAdapter(subject, arguments, roles)
 
 
 def from_adapter(adapter: ModelAdapter, name: str | None = None, kind: str | None = None) -> Subject:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -19,20 +20,24 @@ from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
-from orderproof.models.caches.cached_module import CacheArgument
 from orderproof.models.caches.plain_call import PlainCall, called_without_cache
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
 from orderproof.models.eval_mode import switch_mode
 from orderproof.models.exported_program import exported_module
 from orderproof.models.forward_arguments import arguments_of_forward
-from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.input_sampling import ExampleInputs, TokenAxes
 from orderproof.models.modes import check_mode, state_mode
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
-from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMask, triangular_mask
+from orderproof.models.roles.computed_inputs import ComputedInput, KeptNumber, TriangularMask, triangular_mask
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
-from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
+from orderproof.models.roles.one_row import as_one_row, mark_one_row, may_be_one_row
+from orderproof.models.roles.packed_documents import (
+    document_inputs,
+    is_longest_document,
+    token_axis_of_documents,
+)
 from orderproof.models.roles.position_argument import POSITION_NAMES
 from orderproof.models.roles.row_axis import tokens_first
 from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
@@ -128,15 +133,13 @@ def from_module(
         module = module.get_submodule("_orig_mod")
     original = module
     is_stated = token_axis is not None or inputs is None
-    cache: CacheArgument | None = None
     if inputs is None:
-        module, examples, default_axis, input_notes = _default_inputs(module, name)
-        names: tuple[str, ...] = (next(iter(arguments_of_forward(module)), "input 0"),)
-        notes = (*notes, *input_notes)
-        token_axis = default_axis if token_axis is None else token_axis
+        call, usual_axis = _default_call(module, name)
     else:
-        (module, given_by_name, cache, cache_notes), layout = _without_cache(module, inputs, name, layout)
-        names, examples, notes = tuple(given_by_name), tuple(given_by_name.values()), (*notes, *cache_notes)
+        call, layout = _without_cache(module, inputs, name, layout)
+        usual_axis = token_axis_of_documents(tuple(call.inputs.values()))
+    module, names, examples, notes = call.module, tuple(call.inputs), tuple(call.inputs.values()), (*notes, *call.notes)
+    token_axis = usual_axis if token_axis is None else token_axis
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
         raise SubjectError(f"{name}: the first input is empty, of shape {shape}; give one with rows and tokens")
@@ -149,7 +152,7 @@ def from_module(
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
     called = TrainingForward(module, len(examples)) if mode == "train" else module.eval()
-    subject = _with_roles(called, original, given, names, length, layout, cache)
+    subject = _with_roles(called, original, given, call, length, layout)
     subject.notes = (*notes, *subject.notes)
     state_mode(subject, original, mode)
     for other in subject.other_sequences.values():
@@ -161,29 +164,34 @@ def _with_roles(
     module: nn.Module,
     original: nn.Module,
     given: ExampleInputs,
-    names: Sequence[str],
+    call: PlainCall,
     length: int | None,
     layout: Layout,
-    cache: CacheArgument | None,
 ) -> Subject:
-    """The subject of a module called with inputs of these names, after their roles are known."""
-    turned = tokens_first(module, given, names, _triangular_masks(given)) if layout.token_axis is None else None
+    """The subject of a module called with the inputs of a call, after their roles are known."""
+    names, numbers = tuple(call.inputs), call.numbers
+    counts = {place: KeptNumber(int(given.tensors[place])) for place, x in enumerate(names) if x in numbers}
+    known = {**counts, **_triangular_masks(given)}
+    turned = tokens_first(module, given, names, known) if layout.token_axis is None else None
     given = turned or given
-    documents = _packed_documents(given)
-    roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
-    roles.cache = cache
-    whole, computed, others = module, {**_triangular_masks(given)}, dict[str, SecondSequence]()
-    if not layout.together and layout.mask is None and not documents:
-        others = {names[x.place]: x for x in second_sequences(module, given, roles, computed)}
+    known = {**counts, **_triangular_masks(given)}
+    documents = {k: x for k, x in document_inputs(given, names, numbers).items() if names[k] not in layout.roles}
+    called, rest = (module, given) if not documents and not may_be_one_row(given) else as_one_row(module, given)
+    roles = example_roles(called, rest, names, {**known, **documents}, layout)
+    has_one_row = called is not module and roles.takes_documents
+    if called is not module and not has_one_row:
+        called, rest, roles = module, given, example_roles(module, given, names, known, layout)
+    roles.cache = call.cache
+    others = dict[str, SecondSequence]()
+    if not layout.together and layout.mask is None and not has_one_row:
+        others = {names[x.place]: x for x in second_sequences(module, rest, roles, known)}
     for second in others.values():
-        given = claim(roles, given, second)
-    module, rest = roles.called(module, given)
-    if documents:
-        module, rest = as_one_row(module, rest)
-    subject = build_plain_subject(module.eval(), original, rest, length, layout, roles)
-    subject.other_sequences = {key: _of_second(whole, original, second) for key, second in others.items()}
-    if documents:
-        mark_packed(subject, documents)
+        rest = claim(roles, rest, second)
+    called, rest = roles.called(called, rest)
+    subject = build_plain_subject(called.eval(), original, rest, length, layout, roles)
+    subject.other_sequences = {key: _of_second(module, original, second) for key, second in others.items()}
+    if has_one_row:
+        mark_one_row(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
     by_mask = ("tokens run along axis 0 of the first input, as a mask [row, token] shows",) if turned else ()
     subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
@@ -199,8 +207,12 @@ def _of_second(module: nn.Module, original: nn.Module, second: SecondSequence) -
 def _without_cache(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[PlainCall, Layout]:
     """The module called without its cache, and the layout without what it states of the cache."""
     call = partial(_as_positional, module, name=name, layout=layout)
-    axes_of = partial(resolve_token_axes, token_axis=layout.token_axis, name=name)
-    found = called_without_cache(module, inputs, call, axes_of, _packed_documents, layout.roles)
+
+    def axes_of(tensors: tuple[Tensor, ...]) -> TokenAxes:
+        axis = token_axis_of_documents(tensors) if layout.token_axis is None else layout.token_axis
+        return resolve_token_axes(tensors, axis, name)
+
+    found = called_without_cache(module, inputs, call, axes_of, document_inputs, layout.roles)
     roles = {each: role for each, role in layout.roles.items() if each in found.inputs or role != "cache"}
     return found, replace(layout, roles=roles)
 
@@ -235,8 +247,10 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
         raise UsageError(f"{name}: expected no {layout.stated} with {what}; it would be ignored")
 
 
-def _as_positional(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[nn.Module, dict[str, Tensor]]:
-    """The module called with tensors, and these tensors by the names of its arguments."""
+def _as_positional(
+    module: nn.Module, inputs: Inputs, name: str, layout: Layout
+) -> tuple[nn.Module, dict[str, Tensor], frozenset[str]]:
+    """The module called with tensors, these by the names of its arguments, and the names of those given as numbers."""
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)
     if isinstance(inputs, Mapping):
@@ -249,12 +263,27 @@ def _as_positional(module: nn.Module, inputs: Inputs, name: str, layout: Layout)
             f"{name}: expected dense tensors; got a nested or sparse one: give its rows padded to one length with a "
             "mask, or as one sequence with the boundaries of its documents (cu_seqlens)"
         )
-    call, tensors = template_call(module, inputs, tuple(arguments_of_forward(module)))
+    accepted = tuple(arguments_of_forward(module))
+    inputs, numbers = _with_longest_documents(inputs, accepted)
+    call, tensors = template_call(module, inputs, accepted)
     if not tensors:
         raise SubjectError(f"{name}: no tensor among the example inputs; {EXAMPLE_INPUTS_HINT}")
-    if all(isinstance(value, Tensor) for value in values):
-        return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), tensors
-    return call, tensors
+    if numbers or not all(isinstance(value, Tensor) for value in values):
+        return call, tensors, numbers
+    return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), tensors, numbers
+
+
+def _with_longest_documents(
+    inputs: Sequence[Any] | Mapping[str, Any], names: Sequence[str]
+) -> tuple[Sequence[Any] | Mapping[str, Any], frozenset[str]]:
+    """The inputs with a tensor for each number that is the length of the longest document, and their names."""
+    named = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=False))
+    numbers = {name: torch.tensor(x) for name, x in named.items() if type(x) is int and is_longest_document(name)}
+    if not numbers:
+        return inputs, frozenset()
+    if isinstance(inputs, Mapping):
+        return {**inputs, **numbers}, frozenset(numbers)
+    return tuple(numbers.get(name, x) for name, x in zip_longest(names[: len(inputs)], inputs)), frozenset(numbers)
 
 
 def _check_device(module: nn.Module, inputs: Inputs | None, name: str) -> None:
@@ -287,18 +316,6 @@ def _check_keywords(module: nn.Module, inputs: Mapping[str, Any], name: str) -> 
         )
 
 
-def _packed_documents(examples: ExampleInputs) -> dict[int, PackedDocuments]:
-    """The inputs that say where packed documents begin, by place; none if the first input has rows."""
-    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    if examples.axes[first] != 0 or examples.tensors[first].ndim > 1 + examples.tensors[first].is_floating_point():
-        return {}
-    return {
-        place: documents
-        for place, tensor in enumerate(examples.tensors)
-        if place != first and (documents := packed_documents(tensor, examples.length)) is not None
-    }
-
-
 def _triangular_masks(examples: ExampleInputs) -> dict[int, ComputedInput]:
     """The triangular masks among the inputs without an axis of tokens, by place."""
     return {
@@ -317,8 +334,9 @@ def _triangular_notes(roles: ExampleRoles) -> tuple[str, ...]:
     )
 
 
-def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tensor, ...], int, tuple[str, ...]]:
-    """The module, its inputs, their token axis, and notes on them. Raises `SubjectError` if they are unknown."""
+def _default_call(module: nn.Module, name: str) -> tuple[PlainCall, int | None]:
+    """The module with an input of its own, and the token axis. Raises `SubjectError` if its inputs are unknown."""
+    accepted = next(iter(arguments_of_forward(module)), "input 0")
     layer = module.layers[0] if isinstance(module, nn.TransformerEncoder) else module
     attention = layer.self_attn if isinstance(layer, nn.TransformerEncoderLayer) else layer
     if isinstance(attention, nn.MultiheadAttention):
@@ -331,9 +349,10 @@ def _default_inputs(module: nn.Module, name: str) -> tuple[nn.Module, tuple[Tens
         derived = derive_inputs(module, name)
         if derived is None:
             raise SubjectError(f"{name}: its inputs are unknown; {EXAMPLE_INPUTS_HINT}")
-        return module, (derived[0],), 1, (derived[1],)
+        return PlainCall(module, {accepted: derived[0]}, notes=(derived[1],)), 1
     shape = (BATCH_SIZE, MIN_DEFAULT_LENGTH, width) if first else (MIN_DEFAULT_LENGTH, BATCH_SIZE, width)
-    return module, (torch.randn(shape, generator=torch.Generator().manual_seed(0)),), 1 if first else 0, ()
+    tokens = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    return PlainCall(module, {accepted: tokens}), 1 if first else 0
 
 
 def _is_pretrained(module: nn.Module) -> bool:

@@ -16,7 +16,7 @@ SEED_STEP = 1000  # between the draws of which an input with more rows is made
 def with_row_count(subject: Subject, rows: int) -> Subject | None:
     """The subject with inputs of this many rows; None if no axis of its inputs is known to run over rows."""
     has_rows = inputs_with_rows(subject)
-    if not any(has_rows) or subject.packs_documents:
+    if not any(has_rows) or subject.single_row:
         return None
 
     def draw(length: int, seed: int) -> Sample:

@@ -2,7 +2,8 @@
 
     padded      with an attention mask that marks some tokens as pads, alternately left and right; the other layouts of
                 `batch_layout.PadLayout` are settings too
-    packed      with position ids that restart: two packed documents in each row
+    packed      two packed documents in each row: with position ids that restart, or with document ids, a mask or
+                boundaries, if the subject takes them
     blocked     the same with a mask that lets each document see only itself
     labelled    with position ids as an input (and, for a causal model, its mask)
 
@@ -28,7 +29,7 @@ from orderproof.models.subject import Axis, Subject
 DEFAULT_SETTING = "plain"
 SETTING_INPUT_NAMES: dict[str, str] = {
     **dict.fromkeys(batch_layout.PAD_LAYOUTS, "attention mask"),
-    "packed": "position ids",
+    "packed": "position ids, document ids or boundaries of documents",
     "blocked": "position ids and a mask [token, token]",
     "labelled": "position ids",
 }
@@ -60,8 +61,8 @@ def apply_setting(subject: Subject, setting: str) -> Subject | str:
     """The subject called in a setting, or the reason why it cannot be."""
     if setting == DEFAULT_SETTING:
         return subject
-    if setting == "packed" and subject.packs_documents:
-        return subject
+    if subject.packs_documents and setting in ("packed", "labelled"):
+        return subject if setting == "packed" else "where its documents are is held"
     missing = f"it takes no {SETTING_INPUT_NAMES[setting]}"
     if subject.patch_embedding_path is not None:
         return f"{missing}: its tokens are the patches of an image"
@@ -86,6 +87,8 @@ def candidate_inputs(subject: Subject, setting: str) -> list[tuple[str, ...]]:
     """The inputs to try, the larger set first."""
     if setting == "labelled" and subject.model_kind == "causal_lm":
         return [("position_ids", "block_mask"), ("position_ids",)]
+    if setting == "packed" and subject.packed_names:
+        return [subject.packed_names]
     return (
         [("attention_mask",)]
         if setting in batch_layout.PAD_LAYOUTS
@@ -147,6 +150,9 @@ class _SettingInputs:
         for name in self.names:
             if name == "attention_mask":
                 values.append((~batch_layout.padding_slots(rows, tokens, device, self.pad_layout)).long())
+            elif name == "document_ids":
+                starts = torch.arange(tokens, device=device) >= batch_layout.second_document_start(tokens)
+                values.append((starts & (self.setting != DEFAULT_SETTING)).long().expand(rows, tokens))
             elif name == "position_ids":
                 values.append(self.first_position + self._positions(rows, tokens, device))
             else:

@@ -54,6 +54,9 @@ class Subject:
             after its own, and the context manager for tracing it; None if the module does not take them.
         whole_rows_reason: Why only laws of whole rows of the batch apply, if its input has no tokens.
         packs_documents: Its one row has two packed documents, whose places are an input of its own.
+        takes_documents: It takes packed documents: an input of its own says where they are.
+        packed_names: The inputs, as `bind_inputs` names them, that give each row two packed documents.
+        single_row: It takes one row only.
         wrapped_path: Path of the model within wrapper modules of this package.
         first_position: The position id of the first token.
         pad_token_id: The token id of pads, if tokens are ids.
@@ -94,6 +97,9 @@ class Subject:
     )
     whole_rows_reason: str = ""
     packs_documents: bool = False
+    takes_documents: bool = False
+    packed_names: tuple[str, ...] = ()
+    single_row: bool = False
     wrapped_path: str = ""
     first_position: int = 0
     pad_token_id: int | None = None

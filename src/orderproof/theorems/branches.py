@@ -20,12 +20,14 @@ from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, dims_of,
 from orderproof.theorems.statement import (
     BATCH,
     BLOCKS,
+    DOCUMENTS,
     MASK,
     POSITIONS,
     ROW_INPUT,
     TOKEN_INPUT,
     TOKENS,
     Statement,
+    document_id,
     position,
     sees_within_document,
 )
@@ -180,6 +182,8 @@ def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fi
         value: Value = real if tensor.dtype is torch.bool else conditional(real, as_term(1), as_term(0))
     elif role == POSITIONS:
         value = position(row, token)
+    elif role == DOCUMENTS:
+        value = document_id(row, token)
     elif role == BLOCKS:
         seen = sees_within_document(row, index(1), index(2))
         value = Cases(((seen, 0.0), (negation(seen), float(torch.finfo(tensor.dtype).min))))

@@ -23,8 +23,10 @@ TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
 ROW_INPUT = "rows"  # the same of inputs that have rows, and no open number of tokens
 FIXED = "fixed"  # the role of inputs that do not move with the tokens
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"  # roles of inputs that both runs share
+DOCUMENTS = "document_ids"  # the same
 MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION = "mask", "document", "position"
-STATEMENT_FUNCTIONS = (MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION)  # of what inputs hold
+DOCUMENT_ID_FUNCTION = "document_id"
+STATEMENT_FUNCTIONS = (MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION, DOCUMENT_ID_FUNCTION)  # of what inputs hold
 
 
 def is_real(row: Term, token: Term) -> Formula:
@@ -35,6 +37,11 @@ def is_real(row: Term, token: Term) -> Formula:
 def document(row: Term, token: Term) -> Term:
     """The document to which a token belongs: any number."""
     return apply(DOCUMENT_FUNCTION, row, token)
+
+
+def document_id(row: Term, token: Term) -> Term:
+    """The document id of a token that the model is given: any number, equal for the tokens of one document."""
+    return apply(DOCUMENT_ID_FUNCTION, row, token)
 
 
 def position(row: Term, token: Term) -> Term:

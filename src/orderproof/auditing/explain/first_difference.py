@@ -1,6 +1,7 @@
 """The operator at which the runs of a measured comparison first differ: its module and its source line.
 
-The first token whose outputs differ is found in the outputs of both runs by its values. The two calls that gave them
+The first token whose outputs differ, the last one in a model that is not causal, is found in the outputs of both runs
+by its values. The two calls that gave them
 are recorded operator by operator, and the search in `step_search` finds the operator.
 """
 
@@ -69,7 +70,7 @@ def _place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | N
 def _run(
     comparison: Comparison, calls: CachedCalls, length: int, recorder: CallRecorder
 ) -> tuple[CallRecorder, Tensor, Tensor] | None:
-    """The recorder after the comparison, and the vectors of the first token that differs; None if it cannot be run."""
+    """The recorder after the comparison, and the vectors of a token that differs; None if it cannot be run."""
     fresh = calls.as_before_the_first_call(own=True)  # it is given hooks
     if fresh is None or not isinstance(fresh.adapter.module, nn.Module):
         return None
@@ -78,8 +79,9 @@ def _run(
     if expected.shape != actual.shape or expected.dim() < 2 or not expected.is_floating_point():
         return None
     sizes = (expected - actual).abs().flatten(0, -2).amax(-1)
-    first = int((sizes > FIRST_SHARE * sizes.max()).nonzero()[0]) if bool(sizes.max() > 0) else 0
-    return recorder, expected.flatten(0, -2)[first], actual.flatten(0, -2)[first]
+    differing = (sizes > FIRST_SHARE * sizes.max()).nonzero() if bool(sizes.max() > 0) else sizes.new_zeros(1).long()
+    place = int(differing[0 if fresh.adapter.causal else -1])  # what the token sees is not after it
+    return recorder, expected.flatten(0, -2)[place], actual.flatten(0, -2)[place]
 
 
 def _find_pair(recorder: CallRecorder, expected: Tensor, actual: Tensor) -> tuple[TokenOfCall, TokenOfCall] | None:

@@ -35,7 +35,7 @@ class Leak(NamedTuple):
 
 def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[Leak]:
     """Every leak, at the operator at which its tokens mix; at that of the leak itself if it passed a mask."""
-    leaks: dict[Node, Leak] = {}
+    leaks: list[tuple[Node, Leak]] = []  # with the node at which each shows
     tokens = context.token_count
     mixing = Mixing(tokens)
 
@@ -57,7 +57,7 @@ def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[
             reason = _leak_description(done.law, over, level, fact, tokens)
             at = node if mask is not None and origin.passes_softmax else origin.node
             found = RelationBreak(at, mask, None, (), (), constant=False, reason=reason)
-            leaks.setdefault(at, Leak(found, origin.kind))
+            leaks.append((node, Leak(found, origin.kind)))
         clamped = Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
         mixing.repaired(node, clamped)
         return clamped
@@ -66,7 +66,37 @@ def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[
     facts = input_facts(context, done.law, captured)
     mixing.start(facts)
     analyze(captured.graph, done.constants, facts, transform_fact=clamp_leak)
-    return list(leaks.values())
+    spreading = _spreading_nodes(done, needed, context)
+    kept: dict[Node, Leak] = {}
+    for _, leak in [each for each in leaks if each[0] in spreading] or leaks:
+        kept.setdefault(leak.place.node, leak)
+    return list(kept.values())
+
+
+def _spreading_nodes(done: LawWalk, needed: set[Node], context: AuditContext) -> set[Node]:
+    """The nodes from which a violation reaches an output: what a later operator takes away again is no leak.
+
+    An operator takes it away if all that it gives may depend on what it depends on, as where documents are masked.
+    """
+    outputs = [node for node in done.captured.outputs.values() if node in needed]
+    found, waiting = set(outputs), outputs
+    while waiting:
+        for node in waiting.pop().all_input_nodes:
+            if node not in found and _may_violate(done, node, context):
+                found.add(node)
+                waiting.append(node)
+    return found
+
+
+def _may_violate(done: LawWalk, node: Node, context: AuditContext) -> bool:
+    """True if a node depends on what it must not, or its shape does not say on what it may."""
+    if not isinstance(node.meta.get("val"), torch.Tensor):
+        return isinstance(node.meta.get("val"), list | tuple)
+    fact = done.walk.fact(node)
+    if int(fact.dependence.max(initial=NEVER)) < 0:
+        return False
+    allowed = done.law.max_dependence(fact.shape, context.token_count, context.batch_size)
+    return allowed is None or bool((fact.dependence > allowed).any())
 
 
 def nearest_mask(node: Node, constants: Constants) -> Node | None:

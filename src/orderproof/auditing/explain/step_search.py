@@ -148,17 +148,30 @@ def _scores(softmax: Step) -> Step:
 def _twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
     """The step of the one call for each step of the other that has one.
 
-    A line that runs once for each token of a call is paired at the token.
+    A line that runs once for each document of a call is paired at the one of the same size; else a line that runs once
+    for each token is paired at the token.
     """
     before, after = _by_key(one.call), _by_key(other.call)
     twins: dict[Step, Step] = {}
     for key in before.keys() & after.keys():
         first, second = before[key], after[key]
         if len(first) != len(second):
-            first, second = _at_token(first, one), _at_token(second, other)
+            first, second = _of_one_part(first, second) or (_at_token(first, one), _at_token(second, other))
         if len(first) == len(second):
             twins.update(zip(second, first, strict=True))
     return twins
+
+
+def _of_one_part(first: list[Step], second: list[Step]) -> tuple[list[Step], list[Step]] | None:
+    """All steps of the one call and those of a part of the other that have their shapes; None if no single part has."""
+    count, rest = len(first), len(second) % len(first)
+    parts = [second[k : k + count] for k in range(0, len(second), count)] if not rest else []
+    fitting = [part for part in parts if _shapes(part) == _shapes(first)]
+    return (first, fitting[0]) if len(fitting) == 1 else None
+
+
+def _shapes(steps: list[Step]) -> list[torch.Size | None]:
+    return [None if step.value is None else step.value.shape for step in steps]
 
 
 def _at_token(steps: list[Step], token: TokenOfCall) -> list[Step]:

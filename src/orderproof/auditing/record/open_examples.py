@@ -10,7 +10,7 @@ from torch import Tensor
 from orderproof.models import Subject
 from orderproof.models.sample import seeded_generator
 from orderproof.models.settings import mask_dtype
-from orderproof.theorems.statement import MASK, POSITIONS
+from orderproof.theorems.statement import DOCUMENTS, MASK, POSITIONS
 
 MORE_EXAMPLES = 8  # further choices of the inputs besides the tokens
 
@@ -44,6 +44,8 @@ def open_examples(
         for name in shared:
             if name == MASK:
                 extras.append(mask)
+            elif name == DOCUMENTS:
+                extras.append(mask.cumsum(1) if kind == "random" else torch.zeros_like(mask))
             elif name == POSITIONS:
                 positions = torch.arange(tokens).repeat(rows, 1)
                 if kind == "random" and call_mode == "packed":

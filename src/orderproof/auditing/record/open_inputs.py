@@ -66,6 +66,8 @@ class OpenInputs:
     def call(self, call_mode: str) -> tuple[nn.Module, list[OpenInput], tuple[str, ...]]:
         """The module of a call mode, its open inputs, and their roles."""
         subject, shared = self.subject, self.names(call_mode)
+        if subject.single_row:
+            raise NoTheorem("it takes one row, so its number of rows is not open")
         samples = subject.sample(subject.default_length if self.length is None else self.length, 0).inputs
         inputs, roles = [], []
         for k, (x, axis) in enumerate(zip(samples, subject.token_axes, strict=True)):

@@ -24,7 +24,12 @@ from orderproof.laws.mixing_kinds import ATTENTION, POSITIONS, RECURRENCE
 from orderproof.records.audit import Expectation, Remedy
 
 OutputPair = tuple[Tensor, Tensor]  # the expected output and the actual one, of one shape
-INPUT_NAMES = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
+INPUT_NAMES = {
+    "cache": "a cache",
+    "positions": "position ids",
+    "mask": "an attention mask",
+    "documents": "packed documents",
+}
 
 
 class NotedOutputs(NamedTuple):

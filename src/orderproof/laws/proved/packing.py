@@ -2,8 +2,9 @@
 
     X_s = X'_s for every slot s of one document  implies  f(X)_s = f(X')_s there.
 
-A row has two documents, and either is replaced: two relations. Two call modes mark the documents: position
-ids that restart at each document (`packed`), or these and a block-diagonal mask (`blocked`).
+A row has two documents, and either is replaced: two relations. Two call modes mark the documents: what the model takes
+for it, boundaries, document ids, a mask or position ids that restart (`packed`), or position ids that restart and a
+block-diagonal mask (`blocked`).
 Source: elementary; the assumption of training on packed documents.
 """
 
@@ -28,12 +29,29 @@ from orderproof.logic.terms import Formula, Term, equal, variable
 from orderproof.records.audit import Remedy
 from orderproof.theorems.statement import (
     BLOCKS,
+    DOCUMENTS,
     DOCUMENTS_BY_POSITIONS,
     POSITIONS,
     PrefixSum,
     Statement,
     document,
+    document_id,
 )
+
+_SHIFTS = ("conv", "_conv", "pad", "roll", "slice", "unfold")
+_STATES = (
+    "mul", "add", "addcmul", "lerp", "cumsum", "cumprod", "logcumsumexp", "associative_scan", "lstm", "gru", "rnn",
+)  # fmt: skip
+_STATISTICS = ("mean", "sum", "var", "std", "sub", "div", "layer_norm", "group_norm", "batch_norm")
+_RESET_SHIFT = Remedy(
+    text="Set to zero what a convolution or a shift reads of another document, or apply it to each document alone.",
+    diff="-before = pad(x[:, :-1], (0, 0, 1, 0))\n+before = pad(x[:, :-1], (0, 0, 1, 0)) * goes_on[..., None]",
+)
+_RESET_STATE = Remedy(
+    text="Restart the state of a recurrence, or a running sum, where a document begins.",
+    diff="-state = decay[t] * state + x[t]\n+state = decay[t] * state * (document[t] == document[t - 1]) + x[t]",
+)
+_OWN_STATISTICS = Remedy(text="Compute means and other statistics of each document alone.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,23 +71,32 @@ class PackingLaw(ReplacementLaw):
         return ~self.replaced_slots(rows, tokens)
 
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
-        if shared not in ({POSITIONS, BLOCKS}, {POSITIONS}):
+        if shared not in ({POSITIONS}, {POSITIONS, BLOCKS}, {BLOCKS}, {POSITIONS, DOCUMENTS}, {DOCUMENTS}):
             return None
         own = variable("own document")
 
+        of_token = document_id if DOCUMENTS in shared else document
+
         def in_document(row: Term, token: Term) -> Formula:
-            return equal(document(row, token), own)
+            return equal(of_token(row, token), own)
 
         covers: tuple[str, ...] = (
             "every layout of documents",
             "every mask within documents that shows each token itself",
         )
         sums: tuple[PrefixSum, ...] = ()
-        if BLOCKS not in shared:
+        if DOCUMENTS in shared:
+            covers = ("every layout of documents",)
+        elif BLOCKS not in shared:
             covers, sums = ("every layout of documents as runs of consecutive position ids",), (DOCUMENTS_BY_POSITIONS,)
         return Statement(
             in_document, in_document, lambda row, token: [in_document(row, token)], covers=covers, prefix_sums=sums
         )
+
+    def remedy_at_operator(self, name: str) -> Remedy | None:
+        if name.startswith(_SHIFTS):
+            return _RESET_SHIFT
+        return _RESET_STATE if name.startswith(_STATES) else _OWN_STATISTICS if name in _STATISTICS else None
 
     def change_description(self, tokens: int) -> str:
         return f"replace the {('first', 'second')[self.replaced_document]} of two packed documents"
@@ -82,6 +109,7 @@ LAW = PackingLaw(
     trait="keeps packed documents apart",
     kind="property",
     expectation={},
+    expected_of_documents=True,
     remedies={
         "holds": Remedy(
             text="Attend within a document only: use a block-diagonal mask, from where the position ids restart.",

@@ -105,9 +105,13 @@ class ReplacementLaw(IndependenceLaw):
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
         dims = [d for d, size in enumerate(shape) if size == tokens]
-        if len(dims) != 1 or dims[0] == 0 or shape[0] != rows:
+        if len(dims) != 1 or (rows > 1 and (dims[0] == 0 or shape[0] != rows)):
             return None
         unchanged = self.unchanged_slots(rows, tokens)
+        if rows == 1:  # which tensors without an axis of rows have too
+            return np.where(unchanged[0], NEVER, ALWAYS).reshape(
+                [tokens if d in dims else 1 for d in range(len(shape))]
+            )
         return np.where(unchanged, NEVER, ALWAYS).reshape(rows_and_tokens(shape, dims[0]))
 
     def forbidden_pairs(self, tokens: int, rows: int = 1) -> SlotMask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -16,7 +17,7 @@ from orderproof.models.caches.cache_values import set_contents
 from orderproof.models.caches.cached_module import CACHE_CALL, CacheArgument, CacheCall, Values
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.plain_adapter import PlainModuleAdapter
-from orderproof.models.roles.computed_inputs import ComputedInput
+from orderproof.models.roles.example_roles import ExampleRoles
 from orderproof.models.roles.input_packing import float_dtype
 from orderproof.models.roles.named_arguments import NamedArguments
 from orderproof.models.roles.position_argument import PositionArgument
@@ -36,11 +37,9 @@ class Cache:
 class CachedModuleAdapter(PlainModuleAdapter):
     """A plain module with a cache."""
 
-    def __init__(
-        self, subject: Subject, arguments: NamedArguments, cache: CacheArgument, computed: dict[str, ComputedInput]
-    ) -> None:
-        super().__init__(subject, arguments)
-        self.cache, self.computed = cache, computed
+    def __init__(self, subject: Subject, arguments: NamedArguments, roles: ExampleRoles, cache: CacheArgument) -> None:
+        super().__init__(subject, arguments, roles)
+        self.cache = cache
         self.supported_inputs = self.supported_inputs | {"cache"}
         self.repeats_cache = True
         self.owns_default = False
@@ -54,7 +53,7 @@ class CachedModuleAdapter(PlainModuleAdapter):
 
     def call(
         self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
-        keep: bool | None = None,
+        keep: bool | None = None, documents: Sequence[int] | None = None,
     ) -> ModelOutput:  # fmt: skip
         if not self.packing.has_rows and len(tokens) != 1:
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
@@ -66,7 +65,10 @@ class CachedModuleAdapter(PlainModuleAdapter):
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
         if past is None and self.cache.changes_default:
             past = self._default_cache(tokens)
-        inputs = self.packing.unpack(tokens, float_dtype(self.module))
+        floats = float_dtype(self.module)
+        if documents is not None:
+            arguments |= self._documents(documents, tokens, floats)
+        inputs = self.packing.unpack(tokens, floats)
         call = CacheCall(None if past is None else past.values, keep, cached)
         result = self.module(*inputs, **arguments, **{CACHE_CALL: call})
         kept = None if call.kept is None or keep is False else Cache(call.kept, cached + tokens.shape[1])
@@ -89,9 +91,9 @@ class CachedModuleAdapter(PlainModuleAdapter):
         """The computed inputs of further tokens: position ids count on, and masks reach over the cached tokens."""
         rows, new = tokens.shape[:2]
         found = {}
-        for name, one in self.computed.items():
+        for place, one in self.roles.computed.items():
             value = one.for_call(rows, cached + new, tokens.device)
-            found[name] = (
+            found[self.roles.names[place]] = (
                 value[..., -new:] if isinstance(one, PositionArgument) else self._on_cache(value, tokens, cached)
             )
         return found

@@ -18,10 +18,11 @@ from orderproof.models.vision.plain_image import is_image
 
 
 class PlainCall(NamedTuple):
-    """A module called with tensors, these by their names, the cache of the module, and notes."""
+    """A module called with tensors, these by their names, which of them are numbers, its cache, and notes."""
 
     module: nn.Module
     inputs: dict[str, Tensor]
+    numbers: frozenset[str] = frozenset()
     cache: CacheArgument | None = None
     notes: tuple[str, ...] = ()
 
@@ -29,9 +30,9 @@ class PlainCall(NamedTuple):
 def called_without_cache(
     module: nn.Module,
     inputs: Any,
-    call: Callable[[Any], tuple[nn.Module, dict[str, Tensor]]],
+    call: Callable[[Any], tuple[nn.Module, dict[str, Tensor], frozenset[str]]],
     axes_of: Callable[[tuple[Tensor, ...]], TokenAxes],
-    documents_of: Callable[[ExampleInputs], object],
+    documents_of: Callable[[ExampleInputs, tuple[str, ...], frozenset[str]], object],
     roles: Mapping[str, str],
 ) -> PlainCall:
     """The module called without its cache; with all inputs if it has none.
@@ -39,9 +40,10 @@ def called_without_cache(
     Args:
         module: The module of the user.
         inputs: The example inputs.
-        call: Inputs -> the module called with tensors, and these by the names of its arguments.
+        call: Inputs -> the module called with tensors, these by the names of its arguments, and those given as
+            numbers.
         axes_of: The token axes of tensors. Raises `SubjectError` and `UsageError`.
-        documents_of: What packs documents in one row: such a row has no cache.
+        documents_of: Inputs, their names and those of numbers -> what packs documents in one row, which has no cache.
         roles: Those that are stated of arguments.
 
     Raises:
@@ -49,17 +51,18 @@ def called_without_cache(
 
     """
     rest, taken = without_caches(module, inputs, roles)
-    called, given = call(rest)
+    called, given, numbers = call(rest)
     tensors = tuple(given.values())
     if not tensors[0].numel() or is_image(tensors):
         return PlainCall(*call(inputs))
     try:
         examples = ExampleInputs(tensors, axes_of(tensors), "")
+        documents = documents_of(examples, tuple(given), numbers)
     except (SubjectError, UsageError):
         return PlainCall(*call(inputs))  # the caller raises it for all inputs
-    cache, refusal = (None, "") if documents_of(examples) else find_cache(called, examples, taken, tuple(given), roles)
+    cache, refusal = (None, "") if documents else find_cache(called, examples, taken, tuple(given), roles)
     if cache is not None:
-        return PlainCall(cached_module(called, cache, examples), given, cache)
+        return PlainCall(cached_module(called, cache, examples), given, numbers, cache)
     if stated := [name for name, role in roles.items() if role == "cache"]:
         why = refusal or "calls of further tokens take no part of the output, and no object, back by it"
         raise UsageError(f"expected argument {stated[0]!r} to take a cache, as stated; {why}")
@@ -68,4 +71,4 @@ def called_without_cache(
     if not refusal or not left_out or len(left_out) < len(taken):
         return PlainCall(*call(inputs))
     why = f"no cache, since a call with the example of one failed ({refusal})"
-    return PlainCall(called, given, None, (f"argument {left_out[0]!r} is left out: {why}",))
+    return PlainCall(called, given, numbers, None, (f"argument {left_out[0]!r} is left out: {why}",))

@@ -19,7 +19,7 @@ from orderproof.models.input_sampling import ExampleInputs
 class ComputedInput(Protocol):
     """An input that follows from the size of the call."""
 
-    def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
+    def for_call(self, rows: int, tokens: int, device: torch.device) -> Any:
         """The input for these numbers of rows and tokens."""
 
 
@@ -62,8 +62,8 @@ class ComputedInputs(PassesKeywordsOn):
         return self.model(*self._arguments(iter(inputs), replaced, (rows, shape[axis]), device), **keywords)
 
     def _arguments(
-        self, given: Iterator[Tensor], replaced: Mapping[int, Tensor], size: tuple[int, int], device: torch.device
-    ) -> Iterator[Tensor]:
+        self, given: Iterator[Tensor], replaced: Mapping[int, Any], size: tuple[int, int], device: torch.device
+    ) -> Iterator[Any]:
         for place in range(self.count):
             if place in replaced:
                 yield replaced[place]
@@ -86,7 +86,7 @@ class OfLength:
     computed: ComputedInput
     tokens: int
 
-    def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
+    def for_call(self, rows: int, tokens: int, device: torch.device) -> Any:
         """The input for a number of rows."""
         del tokens
         return self.computed.for_call(rows, self.tokens, device)
@@ -97,6 +97,18 @@ def without_inputs(examples: ExampleInputs, places: Mapping[int, object]) -> Exa
     kept = [place for place in range(len(examples.tensors)) if place not in places]
     tensors, axes = tuple(examples.tensors[k] for k in kept), tuple(examples.axes[k] for k in kept)
     return ExampleInputs(tensors, axes, examples.name)
+
+
+@dataclass(frozen=True)
+class KeptNumber:
+    """A number that is the same in every call."""
+
+    number: int
+
+    def for_call(self, rows: int, tokens: int, device: torch.device) -> int:
+        """The number."""
+        del rows, tokens, device
+        return self.number
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +18,19 @@ from orderproof.models.caches.cached_module import CacheArgument
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
+from orderproof.models.roles.document_ids import (
+    DOCUMENT_NAMES,
+    DocumentIds,
+    DocumentMask,
+    document_ids,
+    document_mask,
+    separates_documents,
+)
 from orderproof.models.roles.lengths_argument import lengths_forms
 from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, mask_forms
 from orderproof.models.roles.mask_calls import first_that_hides, weakening_mask
-from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
+from orderproof.models.roles.packed_documents import DocumentInput
+from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument, counts_in_documents
 from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import Layout, parse_stated_mask
 
@@ -32,6 +41,9 @@ NOT_STATED = "calls: it hides a token; another one is stated"
 BY_WEAKENING = "calls: it weakens a token"
 BY_CALLS = "calls: it hides a token"
 BY_NAME = "its name; no value of it hides a token in calls"
+BY_VALUES = "its values"
+SEPARATES = "calls: it hides one document from another"
+BY_DOCUMENT_NAME = "its name; calls do not show that it separates documents"
 
 
 @dataclass
@@ -44,6 +56,7 @@ class ExampleRoles:
         mask: The padding mask among them.
         mask_hides: A call shows that it hides a token.
         position_ids: The position ids among them.
+        documents: The document ids, or the mask of packed documents, among them.
         known_by: By the place of an input, how its role is known.
         described: By their names, the roles of further sequences and of their masks.
         cache: The cache that the module takes and returns.
@@ -55,9 +68,16 @@ class ExampleRoles:
     mask: PaddingMask | None = None
     mask_hides: bool = False
     position_ids: PositionArgument | None = None
+    documents: DocumentIds | DocumentMask | None = None
     known_by: dict[int, str] = field(default_factory=dict)
     described: dict[str, InputRole] = field(default_factory=dict)
     cache: CacheArgument | None = None
+
+    @property
+    def takes_documents(self) -> bool:
+        """An input says where packed documents are."""
+        own = any(isinstance(each, DocumentInput) for each in self.computed.values())
+        return own or (self.position_ids is not None and self.position_ids.restarts)
 
     def called(self, module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs]:
         """The module whose inputs are those that are not computed, and their examples."""
@@ -86,11 +106,25 @@ def example_roles(
             continue
         if names[place] in layout.roles:
             found.known_by[place] = STATED
+            if layout.roles[names[place]] == "documents":
+                found.documents = found.computed[place] = _stated_documents(names[place], tensor, examples)
             continue
         if found.position_ids is None and _takes_positions(names[place], tensor, examples, layout):
-            positions = PositionArgument.of_example(names[place], tensor)
+            in_documents = any(isinstance(each, DocumentInput) for each in computed.values())
+            positions = replace(PositionArgument.of_example(names[place], tensor), in_documents=in_documents)
+            if positions.restarts and not in_documents:
+                trial = ExampleRoles(found.names, {**found.computed, place: positions})
+                called, rest = trial.called(module, examples)
+                separates = separates_documents(called, Call(rest, examples.length, None), positions)
+                positions = replace(positions, separates=separates)
             found.position_ids = found.computed[place] = positions
-            found.known_by[place] = STATED if layout.position_ids else f"the example counts from {positions.first}"
+            again = " again in each document" if positions.restarts else ""
+            found.known_by[place] = (
+                STATED if layout.position_ids else f"the example counts from {positions.first}{again}"
+            )
+        elif found.documents is None and (documents := _documents(module, examples, found, place)) is not None:
+            found.documents, found.known_by[place] = documents
+            found.computed[place] = found.documents
         elif (mask := _mask(module, examples, found, place, layout)) is not None:
             _add_mask(found, place, *mask)
     return found
@@ -124,7 +158,38 @@ def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout:
             )
         return False
     counts = bool((tensor.diff(dim=-1) == 1).all()) and (tensor.dim() == 1 or bool((tensor == tensor[:1]).all()))
-    return name in POSITION_NAMES or counts or layout.position_ids is not None
+    restarts = int(tensor.max()) > int(tensor.min()) + 1 and counts_in_documents(tensor)
+    return restarts or name in POSITION_NAMES or counts or layout.position_ids is not None
+
+
+def _stated_documents(name: str, tensor: Tensor, examples: ExampleInputs) -> DocumentIds:
+    """The document ids that a user states. Raises `UsageError` for an input of another form."""
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    ids = document_ids(name, tensor, examples.tensors[first].shape[0], examples.length)
+    if ids is None:
+        raise UsageError(
+            f"expected input {name!r} to be document ids, integers [row, token] or [token] that do not decrease; got "
+            f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+        )
+    return ids
+
+
+def _documents(
+    module: nn.Module, examples: ExampleInputs, found: ExampleRoles, place: int
+) -> tuple[DocumentIds | DocumentMask, str] | None:
+    """The document ids, or the mask of documents, that an input is, and how that is known; None if it is none."""
+    name, tensor = found.names[place], examples.tensors[place]
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    rows, tokens = examples.tensors[first].shape[0], examples.length
+    if (mask := document_mask(name, tensor, rows, tokens)) is not None:
+        return mask, BY_VALUES
+    ids = document_ids(name, tensor, rows, tokens)
+    if ids is None:
+        return None
+    called, rest = ExampleRoles(found.names, {**found.computed, place: ids}).called(module, examples)
+    if separates_documents(called, Call(rest, tokens, None), ids):
+        return ids, SEPARATES
+    return (ids, BY_DOCUMENT_NAME) if name in DOCUMENT_NAMES else None
 
 
 def forms_of_mask(examples: ExampleInputs, name: str, place: int) -> list[PaddingMask]:

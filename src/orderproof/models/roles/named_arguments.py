@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
 from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
+from orderproof.models.roles.document_ids import DocumentIds, DocumentMask
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles
 from orderproof.models.roles.mask_argument import PaddingMask
 from orderproof.models.roles.optional_mask import (
@@ -30,13 +31,31 @@ class NamedArguments:
     mask: PaddingMask | None = None
     position_ids: PositionArgument | None = None
     mask_hides: bool = False  # a call shows that the mask hides a token
+    documents: DocumentIds | DocumentMask | None = None
 
     def with_inputs(self, module: nn.Module, extras: Sequence[str]) -> nn.Module | None:
         """The module called with these inputs after its own; None if its forward does not take them."""
-        own = {"attention_mask": self.mask, "position_ids": self.position_ids}
-        arguments = [own.get(extra) for extra in extras]
-        known = [argument for argument in arguments if argument is not None and argument.has_rows]
+        arguments = [self._argument(extra) for extra in extras]
+        known = [argument for argument in arguments if argument is not None]
+        if self.documents is not None and self.packed_names == tuple(extras):  # the same in each row
+            known = [replace(x, in_documents=True) if isinstance(x, PositionArgument) else x for x in known]
+        elif not all(argument.has_rows for argument in known):
+            return None
         return KeywordInputs(module, known) if len(known) == len(arguments) else None
+
+    def _argument(self, extra: str) -> KeywordInput | None:
+        own: dict[str, KeywordInput | None] = {"attention_mask": self.mask, "position_ids": self.position_ids}
+        if self.documents is not None:
+            own["block_mask" if isinstance(self.documents, DocumentMask) else "document_ids"] = self.documents
+        return own.get(extra)
+
+    @property
+    def packed_names(self) -> tuple[str, ...]:
+        """The inputs that say where packed documents are, besides position ids, which come after them if both do."""
+        if self.documents is None:
+            return ()
+        own = "block_mask" if isinstance(self.documents, DocumentMask) else "document_ids"
+        return (*["position_ids"] * (self.position_ids is not None), own)
 
     def notes(self, layout: Layout) -> Iterator[str]:
         """How each argument is understood, for the report."""
@@ -59,10 +78,13 @@ class NamedArguments:
             )
 
 
-class KeywordInputs(nn.Module):
-    """A module whose last inputs are passed as keyword arguments, each a position ids argument or a mask."""
+KeywordInput = PaddingMask | PositionArgument | DocumentIds | DocumentMask
 
-    def __init__(self, model: nn.Module, arguments: Sequence[PaddingMask | PositionArgument]) -> None:
+
+class KeywordInputs(nn.Module):
+    """A module whose last inputs are passed as keyword arguments: masks, position ids, document ids."""
+
+    def __init__(self, model: nn.Module, arguments: Sequence[KeywordInput]) -> None:
         super().__init__()
         self.model = model
         self.arguments = tuple(arguments)
@@ -97,7 +119,7 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call, roles: Examp
     given = (*roles.names, *roles.described)
     mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, given)
     positions = roles.position_ids or _position_ids(calls.module, layout, roles.names)
-    return NamedArguments(mask, positions, mask_hides=hides)
+    return NamedArguments(mask, positions, hides, roles.documents)
 
 
 def _refuse_given(name: str, given: Sequence[str]) -> None:

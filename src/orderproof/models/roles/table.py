@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.roles.computed_inputs import KeptNumber
 from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, MASK_NAMES, ExampleRoles
 from orderproof.models.roles.lengths_argument import LengthsArgument
 from orderproof.models.roles.mask_argument import MaskArgument
 from orderproof.models.roles.named_arguments import NamedArguments
-from orderproof.models.roles.packed_documents import PackedDocuments
+from orderproof.models.roles.packed_documents import DocumentInput
 from orderproof.models.roles.position_argument import PositionArgument
 from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import Layout
@@ -64,8 +65,10 @@ def _computed_role(computed: object) -> str:
         return f"padding mask, {computed.convention}"
     if isinstance(computed, PositionArgument):
         return "position ids"
-    if isinstance(computed, PackedDocuments):
-        return "lengths of packed documents" if computed.are_lengths else "boundaries of packed documents"
+    if isinstance(computed, KeptNumber):
+        return "held: the same in every call"
+    if isinstance(computed, DocumentInput):
+        return computed.text
     return "triangular mask"
 
 
