@@ -36,6 +36,7 @@ class CapturedGraph:
     uniform_at: tuple[Node, ...] = ()  # the nodes that read these constants so; others read them as they are
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
+    nested: tuple[str, ...] = ()  # operators whose functions were recorded in their place: `cond`
     exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
     attributes: nn.Module | None = None  # holds the tensors that nodes of an exported graph get by name
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
@@ -75,6 +76,7 @@ class CapturedGraph:
             uniform_at=tuple(mapping[n] for n in self.uniform_at),
             without=self.without,
             patched_because=self.patched_because,
+            nested=self.nested,
             exported_because=self.exported_because,
             float64_parameters=self.float64_parameters,
             _wide=self._wide,

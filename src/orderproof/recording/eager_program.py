@@ -21,6 +21,7 @@ from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.eager_check import NOT_THE_PROGRAM, prepared_call
 from orderproof.recording.eager_view import EagerReads
 from orderproof.recording.memory import same_bytes
+from orderproof.recording.nested_calls import written_out
 from orderproof.recording.operator_names import is_of_torch
 from orderproof.recording.owned_state import OwnedState
 from orderproof.recording.program import Program
@@ -66,7 +67,9 @@ def compare_programs(
 
 
 class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds each operator to a program."""
+    """Adds each operator to a program, and the functions that one runs in its place."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, program: Program) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -74,7 +77,13 @@ class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.refusal = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.program.follow(self._run, func, args, kwargs or {})
+        if isinstance(func, OpOverload):
+            return self.program.follow(self._run, func, args, kwargs or {})
+        function = written_out(func)
+        if function is None:
+            raise CaptureError(f"{_DIFFERENT}runs {func}")
+        with self, EagerReads():
+            return function(*args, **(kwargs or {}))
 
     def _run(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_of_torch(func):

@@ -20,15 +20,12 @@ from orderproof.recording.refusal import NOT_RECORDED
 from orderproof.recording.running_statistics import hidden_write
 
 
-def observe_call(
-    module: nn.Module, inputs: tuple[Tensor, ...], *, with_operators: bool = True
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def observe_call(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Run the call in eager mode, for a graph that the recorder did not record.
 
     Args:
         module: The module.
         inputs: The inputs of the call.
-        with_operators: Also look at the effects of its operators, by a mode that torch's compiler does not trace.
 
     Returns:
         The state that it changes, and the functions that it calls whose answers come from outside the program.
@@ -47,13 +44,12 @@ def observe_call(
         written = [name for (name, x), value in zip(buffers, before, strict=True) if not torch.equal(x, value)]
     if calls.unfollowed:
         raise CaptureError(f"{NOT_RECORDED}the call {calls.unfollowed[0]}")
-    if with_operators:
-        effects, reached = _HiddenEffects(), owned_state(module)
-        prepared = prepared_call(module, inputs, [x for _, x in buffers], reached)
-        with suppress(Exception), prepared as (copies, _), effects:
-            module(*copies)
-        if effects.found:
-            raise CaptureError(f"{NOT_RECORDED}{effects.found}")
+    effects, reached = _HiddenEffects(), owned_state(module)
+    prepared = prepared_call(module, inputs, [x for _, x in buffers], reached)
+    with suppress(Exception), prepared as (copies, _), effects:
+        module(*copies)
+    if effects.found:
+        raise CaptureError(f"{NOT_RECORDED}{effects.found}")
     return tuple(dict.fromkeys([*written, *changes.names])), tuple(calls.outside)
 
 

@@ -80,6 +80,7 @@ class RecordedGraph:
         self.inputs: set[Node] = set()
         self.branches = TokenBranches()
         self.constants_read = False
+        self.nested: dict[str, None] = {}  # operators whose functions were recorded in their place
         self.loops: Any = None  # of open length
         self.refusal_of_write: Callable[[Alias], str] = lambda _: ""
         self.refusal_of_use: Callable[[Alias], str] = lambda _: ""

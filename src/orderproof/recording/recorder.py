@@ -25,15 +25,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.recording import constants, writes
 from orderproof.recording.arguments import leaves, map_leaves, tensors_in
+from orderproof.recording.eager_view import EagerView
 from orderproof.recording.kept_operators import is_kept
 from orderproof.recording.memory_layouts import unsound_layout
+from orderproof.recording.nested_calls import written_out
 from orderproof.recording.operator_names import is_of_torch, operator_name
 from orderproof.recording.program import Program
-from orderproof.recording.recorded_graph import META, SAME_VALUE, RecordedGraph
+from orderproof.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
 from orderproof.recording.running_statistics import hidden_write
 from orderproof.recording.source import innermost_line
 
-HIGHER_ORDER = "it calls the higher-order operator"
 _ATEN = torch.ops.aten
 _UNTAGGED_OPEN_RESULTS = {_ATEN.where.default, _ATEN.nonzero_numpy.default}
 _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
@@ -49,7 +50,7 @@ _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The dispatch mode, which adds operators to a graph."""
 
-    supports_higher_order_operators = True  # they reach the dispatch, which gives up
+    supports_higher_order_operators = True
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -61,9 +62,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not isinstance(func, OpOverload):
+            return self._call_functions(func, args, kwargs or {})
         with torch._C.DisableTorchFunction():
-            if not isinstance(func, OpOverload):
-                self.recorded.give_up(f"{HIGHER_ORDER} {func}")
             try:
                 if self.recorded.open_call is not None:
                     with enable_python_dispatcher():
@@ -74,6 +75,27 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
+
+    def _call_functions(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record the functions of the model that an operator runs, in its place."""
+        recorded, function = self.recorded, written_out(func)
+        if function is None:
+            recorded.give_up(f"it calls the higher-order operator {func}")
+        recorded.nested[func.name()] = None
+        before, outer = recorded.refusal_of_write, {id(x) for x in recorded.storages.values()}
+
+        def refusal_of_write(alias: Alias) -> str:
+            base = alias.storage.base
+            if id(alias.storage) in outer or (base is not None and base.node.op == "placeholder"):
+                return f"a function that {func} runs writes to a tensor that it did not make"
+            return before(alias)
+
+        recorded.refusal_of_write = refusal_of_write
+        try:
+            with self, EagerView(recorded):
+                return function(*args, **kwargs)
+        finally:
+            recorded.refusal_of_write = before
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recorded, name = self.recorded, operator_name(func)

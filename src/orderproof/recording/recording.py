@@ -28,7 +28,7 @@ from orderproof.recording.assumptions import (
 )
 from orderproof.recording.buffer_values import buffers_with_values
 from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
-from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.compiled_code import forget_compiled_code, without_compilation
 from orderproof.recording.eager_answers import eager_answers
 from orderproof.recording.eager_check import (
     can_compare,
@@ -340,6 +340,7 @@ class Recording:
             read=self.recorded.constants_read,
             assumptions=(*custom_operator_assumptions(custom, self.graph), *signed_zero_assumption(self.graph)),
             branches=tuple(dict.fromkeys(self.recorded.branches.taken)),
+            nested=tuple(self.recorded.nested),
         )
 
 
@@ -386,7 +387,9 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
         captured.branch_values = _values_of_all_branches(recording)
     if compared:
         rest = recording.written(), recording.reached
-        eager = compare_with_eager(module, inputs, recording.operators, *rest)
+        if captured.nested:
+            forget_compiled_code()  # of functions that torch compiles for these operators
+        eager = compare_with_eager(module, inputs, None if captured.nested else recording.operators, *rest)
         compare_programs(module, inputs, recording.program, *rest)
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))

@@ -38,6 +38,16 @@ def is_installed(filename: str) -> bool:
     return not {"site-packages", "dist-packages"}.isdisjoint(Path(filename).parts)
 
 
+def is_called_by_torch(frame: FrameType) -> bool:
+    """True if the innermost frame that is not of Python's library belongs to torch."""
+    found: FrameType | None = frame
+    while found is not None and not is_model_code(found.f_code.co_filename):
+        if found.f_code.co_filename.startswith(TORCH_FOLDER):
+            return True
+        found = found.f_back
+    return False
+
+
 def is_recording_frame(frame: FrameType) -> bool:
     """True of the frame that calls a model to record it: the frames around it are not the model's."""
     return frame.f_code.co_filename == _RECORDING

@@ -146,7 +146,11 @@ class SubjectExecution:
         """
         self._exact.add(_key(inputs, executor))
         captured = self.captured
-        if by_operators and captured is not None and not (captured.branches or captured.exported_because):
+        if (
+            by_operators
+            and captured is not None
+            and not (captured.branches or captured.nested or captured.exported_because)
+        ):
             self._exact.add(_key_of_shapes(inputs, executor))
 
     def rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> bool:

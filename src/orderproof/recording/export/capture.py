@@ -31,14 +31,12 @@ from orderproof.recording.export.exporter import (
     skip_distribution_validation,
     source_of_error,
 )
-from orderproof.recording.export.inlining import inline_higher_order_ops
 from orderproof.recording.export.source_lines import origins_in_blocks, restore_origins
 from orderproof.recording.kept_operators import is_kept
 from orderproof.recording.memory_layouts import unsound_node
 from orderproof.recording.module_tensors import ModuleTensors
 from orderproof.recording.observed_call import observe_call
 from orderproof.recording.owned_state import owned_state
-from orderproof.recording.recorder import HIGHER_ORDER
 from orderproof.recording.recording import UnsupportedModel, record
 from orderproof.recording.refusal import NOT_RECORDED, reason_of
 from orderproof.recording.restored_state import restored_state
@@ -122,9 +120,7 @@ def _record_or_export(
         raise CaptureError(f"{NOT_RECORDED}{unsound}")
     if can_compare(module, inputs):
         _refuse_parts_of_parameters(module, captured)
-        captured.changed_state, captured.outside = observe_call(
-            module, inputs, with_operators=HIGHER_ORDER not in reason
-        )
+        captured.changed_state, captured.outside = observe_call(module, inputs)
     return captured
 
 
@@ -199,7 +195,7 @@ def _decompose(program: Any) -> Any:
     """The functional graph with operators without a rule decomposed, in one pass: each pass traces the whole graph."""
     table = _decompositions_of_unsupported()
     origins = origins_in_blocks(program.graph_module)
-    decomposed = inline_higher_order_ops(program.run_decompositions(table), table)
+    decomposed = program.run_decompositions(table)
     restore_origins(decomposed.graph, origins)
     return decomposed
 
