@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from orderproof.recording.autocast import Autocast
 from orderproof.recording.constants import is_constant
 from orderproof.recording.eager_check import hidden_from_profile
 from orderproof.recording.recorded_graph import RecordedGraph
@@ -37,7 +38,6 @@ class EagerView(TorchFunctionMode):
         super().__init__()
         self.recorded = recorded
         self.device = device = recorded.device
-        self.casts = torch.amp.is_autocast_available(device.type)
         tensor = Tensor
         self._answers: dict[Any, Callable[[Tensor], Any]] = {
             tensor.device.__get__: lambda x: device,
@@ -53,8 +53,7 @@ class EagerView(TorchFunctionMode):
         if answer is not None:
             return answer(args[0]) if args[0].is_meta else func(*args, **kwargs)
         name = getattr(func, "__name__", "")
-        if self.casts and torch.is_autocast_enabled(self.device.type):
-            self.recorded.give_up("it calls operators under autocast, which casts no meta tensor")
+        self.recorded.autocast.follow()
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
         if self.recorded.open_call is not None and (name in _LAYOUTS or func in _LAYOUT_ATTRIBUTES):
@@ -110,8 +109,13 @@ class EagerView(TorchFunctionMode):
 class EagerReads(TorchFunctionMode):
     """The function mode of an eager call that is compared with a recording: it indexes and reads in the same way."""
 
+    def __init__(self, autocast: Autocast) -> None:
+        super().__init__()
+        self.autocast = autocast
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        self.autocast.follow()
         name = getattr(func, "__name__", "")
         if name in _READS and args and isinstance(args[0], Tensor):
             with torch._C.DisableTorchFunction(), _disable_current_modes():

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
+from orderproof.recording.autocast import Autocast
 from orderproof.recording.arguments import map_leaves, tensors_in
 from orderproof.recording.elements import geometry
 from orderproof.recording.open_call import OpenCall
@@ -80,6 +81,7 @@ class RecordedGraph:
         self.inputs: set[Node] = set()
         self.branches = TokenBranches()
         self.constants_read = False
+        self.autocast = Autocast(device.type)
         self.nested: dict[str, None] = {}  # operators whose functions were recorded in their place
         self.loops: Any = None  # of open length
         self.refusal_of_write: Callable[[Alias], str] = lambda _: ""

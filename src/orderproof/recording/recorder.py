@@ -64,7 +64,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not isinstance(func, OpOverload):
             return self._call_functions(func, args, kwargs or {})
-        with torch._C.DisableTorchFunction():
+        autocast = self.recorded.autocast
+        with torch._C.DisableTorchFunction(), autocast.operands(func, args, kwargs or {}, self._cast) as (args, kwargs):
             try:
                 if self.recorded.open_call is not None:
                     with enable_python_dispatcher():
@@ -75,6 +76,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
+
+    def _cast(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        with self:
+            return x.to(dtype)
 
     def _call_functions(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the functions of the model that an operator runs, in its place."""
@@ -118,7 +123,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return writes.change_view(recorded, func, args, kwargs)
         if func._schema.is_mutable:
             return writes.write(recorded, self, func, args, kwargs)
-        if (replaced := _decomposition(func, args, kwargs)) is not None:
+        by_others = func.decompose if name not in _DROPOUTS and recorded.autocast.is_open(func) else None
+        if (replaced := by_others or _decomposition(func, args, kwargs)) is not None:
             with self:
                 result = replaced(*args, **kwargs)
             if result is not NotImplemented:

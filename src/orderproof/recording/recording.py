@@ -274,6 +274,7 @@ class Recording:
             stack.enter_context(without_value_checks())
             stack.enter_context(without_compilation())
             stack.enter_context(without_compiled_kernels())
+            stack.enter_context(recorded.autocast.cache())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if recorded.open_call is not None:
                 builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
