@@ -12,7 +12,7 @@ from orderproof import prove
 from orderproof.errors import CaptureError
 from orderproof.laws import find_proved_law
 from orderproof.recording import execution
-from orderproof.recording.export.capture import capture
+from orderproof.recording.capture import capture
 from tests.auditing.internals import ProofOptions, prove_law
 from tests.diagnosis.corpus.nested_graphs import (
     PROVED,

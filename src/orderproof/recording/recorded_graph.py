@@ -17,8 +17,8 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
-from orderproof.recording.autocast import Autocast
 from orderproof.recording.arguments import map_leaves, tensors_in
+from orderproof.recording.autocast import Autocast
 from orderproof.recording.elements import geometry
 from orderproof.recording.open_call import OpenCall
 from orderproof.recording.operator_names import operator_name

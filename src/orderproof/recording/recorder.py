@@ -65,14 +65,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not isinstance(func, OpOverload):
             return self._call_functions(func, args, kwargs or {})
         autocast = self.recorded.autocast
-        with torch._C.DisableTorchFunction(), autocast.operands(func, args, kwargs or {}, self._cast) as (args, kwargs):
+        with torch._C.DisableTorchFunction(), autocast.operands(func, args, kwargs or {}, self._cast) as given:
             try:
                 if self.recorded.open_call is not None:
                     with enable_python_dispatcher():
-                        return self._record(func, args, kwargs or {})
+                        return self._record(func, *given)
                 if self.program is None:
-                    return self._record(func, args, kwargs or {})
-                return self.program.follow(self._record, func, args, kwargs or {})
+                    return self._record(func, *given)
+                return self.program.follow(self._record, func, *given)
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
@@ -196,7 +196,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _unsupported(func: OpOverload) -> str:
-    """Why the recorder cannot follow an operator that torch.export may; empty if it can."""
+    """Why the recorder does not follow an operator; empty if it does."""
     if operator_name(func) in _STORAGE_CHANGES:
         return f"it replaces the storage of a tensor ({func})"
     if operator_name(func) in _NUMBERS_OF_A_SHAPE:

@@ -70,7 +70,7 @@ def _recording() -> Iterator[None]:
 
 
 class UnsupportedModel(CaptureError):
-    """The recorder cannot record this model, which another way to record may."""
+    """The recorder does not follow what this model does. The message is the reason."""
 
 
 class Recording:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -46,6 +47,13 @@ def is_called_by_torch(frame: FrameType) -> bool:
             return True
         found = found.f_back
     return False
+
+
+def source_of_error(error: BaseException) -> str:
+    """`, file.py:12`: the innermost line of the model that an error passed; empty if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if is_model_code(f.filename) and not f.filename.startswith(f"{_PACKAGE}/")]
+    return f", {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
 
 
 def is_recording_frame(frame: FrameType) -> bool:
