@@ -158,8 +158,6 @@ def _analyze_node(
 
 def _apply(call: OperatorCall, analysis: Analysis) -> Facts:
     node = call.node
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
-        raise RuleNotApplicable(f"{node.target} runs a graph of its own, which is not analyzed")
     if any(n not in analysis.facts for n in node.all_input_nodes):
         raise RuleNotApplicable("it reads a number taken from the data (item)")
     if is_nondeterministic(node):

@@ -13,7 +13,7 @@ from torch.distributions import Distribution
 from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.library_messages import silent_messages
 from orderproof.recording.captured_graph import CapturedGraph, find_cut, leaves_by_name
-from orderproof.recording.recording import UnsupportedModel, record
+from orderproof.recording.recording import record
 from orderproof.recording.refusal import NOT_RECORDED, reason_of
 
 
@@ -67,8 +67,6 @@ def _recorded(
     """The recording. A model that cannot be called at all is the caller's error."""
     try:
         recorded = _as_it_runs_or_replaced(module, inputs, values, quiet)
-    except UnsupportedModel as error:
-        raise CaptureError(f"{NOT_RECORDED}{error}") from error
     except CaptureError:
         _require_output(module, inputs)
         raise

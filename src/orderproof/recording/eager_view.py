@@ -64,7 +64,7 @@ class EagerView(TorchFunctionMode):
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
             if _is_same_tensor(*args[:2]):  # `module.to(device)` of a module that is there
                 return None
-            self.recorded.give_up("it assigns to tensor.data")
+            self.recorded.refuse("it assigns to tensor.data")
         if name in _INDEXING and args[0].is_meta:
             return index_as_recorded(func, args, fills=self.device.type == "cpu")
         return func(*args, **kwargs)
@@ -74,7 +74,7 @@ class EagerView(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             alias = self.recorded.alias(tensor)
         if name == "_version" or alias.node.op != "placeholder":
-            self.recorded.give_up(f"it asks for the layout of a tensor (`{name}`)")
+            self.recorded.refuse(f"it asks for the layout of a tensor (`{name}`)")
 
     def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with torch._C.DisableTorchFunction():

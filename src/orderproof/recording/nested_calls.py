@@ -62,7 +62,7 @@ def _stacked(lines: Sequence[Any]) -> Any:
 
 
 def _while_loop(going: Function, body: Function, carried: Sequence[Any], rest: Sequence[Any], *_: Any) -> Any:
-    for _ in range(MAX_ITERATIONS):
+    for _k in range(MAX_ITERATIONS):
         if not going(*carried, *rest):
             return carried
         carried = body(*carried, *rest)
@@ -72,7 +72,7 @@ def _while_loop(going: Function, body: Function, carried: Sequence[Any], rest: S
 def _associative_scan(combine: Function, scanned: Sequence[Tensor], rest: Sequence[Any]) -> Any:
     from torch._higher_order_ops.associative_scan import generic_associative_scan
 
-    return generic_associative_scan(combine, scanned, additional_inputs=rest)
+    return generic_associative_scan(combine, scanned, additional_inputs=rest)  # type: ignore[no-untyped-call]
 
 
 def _flex_attention(*operands: Any) -> Any:

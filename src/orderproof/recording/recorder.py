@@ -85,7 +85,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Record the functions of the model that an operator runs, in its place."""
         recorded, function = self.recorded, written_out(func)
         if function is None:
-            recorded.give_up(f"it calls the higher-order operator {func}")
+            recorded.refuse(f"it calls the higher-order operator {func}")
         recorded.nested[func.name()] = None
         before, outer = recorded.refusal_of_write, {id(x) for x in recorded.storages.values()}
 
@@ -107,8 +107,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in _ASSERTIONS:
             return None
         args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
-        if unsupported := _unsupported(func):
-            recorded.give_up(unsupported)
         if refusal := _refusal(func, args, kwargs):
             recorded.refuse(refusal)
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
@@ -195,19 +193,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def _unsupported(func: OpOverload) -> str:
-    """Why the recorder does not follow an operator; empty if it does."""
-    if operator_name(func) in _STORAGE_CHANGES:
-        return f"it replaces the storage of a tensor ({func})"
-    if operator_name(func) in _NUMBERS_OF_A_SHAPE:
-        return "torch computes a result in code that needs the sizes as numbers"
-    return ""
-
-
 def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why no graph describes what an operator does; empty if one may."""
     if "sparse" in operator_name(func):
         return f"the size of a tensor depends on data ({func})"
+    if operator_name(func) in _STORAGE_CHANGES:
+        return f"it replaces the storage of a tensor ({func})"
+    if operator_name(func) in _NUMBERS_OF_A_SHAPE:
+        return "torch computes a result in code that needs the sizes as numbers"
     if operator_name(func) == "set_data":
         return f"it replaces the memory of a tensor ({func})"
     if operator_name(func) == "_reshape_alias":
