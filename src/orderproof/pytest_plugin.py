@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from torch import nn
 
@@ -55,6 +55,8 @@ def assert_law(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
+    roles: Mapping[str, str] | None = None,
     seed: int = 0,
 ) -> tuple[Finding, ...]:
     """Assert that a law holds for a model (`expect="fails"`: that it fails), at every output to which it applies.
@@ -66,13 +68,14 @@ def assert_law(
     from orderproof.auditing.api import as_subject, audit_context, report_on_law
     from orderproof.errors import UsageError
     from orderproof.laws import find_law
+    from orderproof.models.modes import check_mode
     from orderproof.records.audit import Expectation
     from orderproof.subject_spec import Layout
 
     if expect not in get_args(Expectation):
         raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
     with _suppress_torch_warnings(), _preserve_training_mode(model):
-        layout = Layout(token_axis, outputs, together, mask, position_ids)
+        layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
         subject = as_subject(model, inputs=inputs, layout=layout)
         context = audit_context(subject, length=length, seed=seed)
         report = report_on_law(context, law, expect={find_law(law).name: expect}, weights=weights)

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,15 @@ SpecForm = Literal["architecture", "folder", "object", "onnx", "hub"]
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
 TOKEN_AXIS_OPTION = "--token-axis (in Python token_axis=)"
+MODES = ("eval", "train")
+ROLES = {
+    "mask": "a padding mask; calls decide how it marks pads",
+    "mask:real": "a padding mask with 1 or True at real tokens",
+    "mask:pads": "a padding mask with 1 or True at pads",
+    "positions": "position ids",
+    "companion": "moves and grows with the tokens",
+    "held": "the same in every call",
+}
 NO_ARGUMENT = "none"  # stated where a module takes no padding mask, or no position ids
 MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 1 or True -> these are pads
 MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do
@@ -87,7 +96,7 @@ StatedAxes = Mapping[str, Sequence[str] | str] | Sequence[str] | str  # of outpu
 
 @dataclass(frozen=True)
 class Layout:
-    """Statements of a user about the axes and the arguments of a module.
+    """Statements of a user about the axes, the arguments and the mode of a module.
 
     Attributes:
         token_axis: The token axis of the first input with tokens, or one entry for each input.
@@ -95,6 +104,8 @@ class Layout:
         together: Inputs of one length are one sequence.
         mask: The argument that takes a padding mask, as `parse_stated_mask` reads it.
         position_ids: The argument that takes position ids, or `NO_ARGUMENT`.
+        mode: One of `MODES`: the mode in which the module is audited.
+        roles: By the name of an example input, one of `ROLES`.
 
     """
 
@@ -103,12 +114,35 @@ class Layout:
     together: bool = False
     mask: str | None = None
     position_ids: str | None = None
+    mode: str = "eval"
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stated(self) -> str:
         """The stated parts, for a message: `token_axis and outputs`; empty if nothing is."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return " and ".join(name for name, value in given.items() if value is not None and value is not False)
+        none = Layout()
+        return " and ".join(f.name for f in fields(self) if getattr(self, f.name) != getattr(none, f.name))
+
+    @property
+    def named_arguments(self) -> tuple[str, ...]:
+        """The arguments that are stated not to be the tokens."""
+        mask = (self.mask or NO_ARGUMENT).partition("=")[0]
+        return (*self.roles, *(name for name in (mask, self.position_ids) if name not in (None, NO_ARGUMENT)))
+
+    def with_roles(self, roles: Mapping[str, str] | None) -> Layout:
+        """The layout with the roles of arguments, each one of `ROLES`. Raises `UsageError`."""
+        layout, rest = self, dict(self.roles)
+        for name, role in (roles or {}).items():
+            kind, _, marked = role.partition(":")
+            if role not in ROLES:
+                raise UsageError(f"expected a role, one of {', '.join(ROLES)}; got {role!r}{did_you_mean(role, ROLES)}")
+            if kind == "mask":
+                layout = replace(layout, mask=f"{name}={marked}" if marked else name)
+            elif kind == "positions":
+                layout = replace(layout, position_ids=name)
+            else:
+                rest[name] = role
+        return replace(layout, roles=rest)
 
 
 NO_LAYOUT = Layout()
@@ -121,6 +155,8 @@ def parse_layout(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
+    roles: Sequence[str] | None = None,
 ) -> Layout:
     """The layout that options state. Raises `UsageError`."""
     if mask is not None:
@@ -131,7 +167,21 @@ def parse_layout(
             raise UsageError(f"expected --token-axis as 1, or one for each input as none,1; got {token_axis!r}")
         axes.append(None if text.strip() == "none" else int(text))
     token_axes = axes[0] if len(axes) == 1 else tuple(axes) or None
-    return Layout(token_axes, parse_stated_axes(outputs), together, mask, position_ids)
+    layout = Layout(token_axes, parse_stated_axes(outputs), together, mask, position_ids, mode)
+    return layout.with_roles(parse_roles(roles))
+
+
+def parse_roles(texts: Sequence[str] | None) -> dict[str, str]:
+    """`["keep=mask:real"]` as a mapping. Raises `UsageError`."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, role = text.partition("=")
+        if not (name and equals and role):
+            raise UsageError(f"expected a role as NAME=ROLE; got {text!r}")
+        if name in found:
+            raise UsageError(f"expected the role of {name!r} once; got {text!r} too")
+        found[name] = role
+    return found
 
 
 @dataclass(frozen=True)

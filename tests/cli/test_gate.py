@@ -100,7 +100,9 @@ def test_a_named_check_that_does_not_apply_is_undecided(command: str, run: Run) 
     code, out, _ = run(command, "model.py:good", "--law", "padding")
     assert code == 3
     assert "does not apply, so nothing was checked: it takes no attention mask" in unwrapped(out)
-    assert run(command, "model.py:good", "--law", "padding", "--expect", "padding=any", "-q")[0] == 0
+    code, out, _ = run(command, "model.py:good", "--law", "padding", "--expect", "padding=any")
+    assert code == 3
+    assert "exit code 3: no law was decided, so nothing was checked" in unwrapped(out)
 
 
 def test_an_expectation_replaces_that_of_a_named_check(run: Run) -> None:
@@ -109,8 +111,16 @@ def test_an_expectation_replaces_that_of_a_named_check(run: Run) -> None:
     assert run("audit", "model.py:good", "--law", "causal", "--expect", "causal=fails", "-q")[0] == 1
 
 
-def test_a_property_asked_for_by_name_stays_a_property(run: Run) -> None:
-    code, out, _ = run("audit", "model.py:bad", "--law", "permutation")
+@pytest.mark.parametrize("command", ["audit", "prove"])
+def test_a_property_asked_for_by_name_is_a_check(command: str, run: Run) -> None:
+    code, out, _ = run(command, "model.py:bad", "--law", "permutation")
+    assert code == 1
+    assert "OP101 permutation FAIL: expected to hold, it does not hold (witness)" in unwrapped(out)
+    assert run(command, "model.py:none", "--law", "OP104", "-q")[0] == 3  # it takes no position ids
+
+
+def test_a_named_property_of_which_nothing_is_expected_describes_the_model(run: Run) -> None:
+    code, out, _ = run("audit", "model.py:bad", "--law", "permutation", "--expect", "permutation=any")
     assert code == 0
     assert "sees token order" in out
     last = unwrapped(out[out.index("to make this a gate") :])
@@ -118,6 +128,12 @@ def test_a_property_asked_for_by_name_stays_a_property(run: Run) -> None:
         "to make this a gate: nothing is checked yet; --as decoder or --as encoder checks what such a model should do; "
         "--expect permutation=holds (or fails) checks one law"
     )
+
+
+def test_the_expectation_of_a_kind_counts_for_a_named_property(run: Run) -> None:
+    assert run("audit", "model.py:bad", "--as", "encoder", "--law", "permutation", "-q")[0] == 0  # expected to fail
+    arguments = ("--as", "encoder", "--law", "permutation", "--expect", "permutation=holds", "-q")
+    assert run("audit", "model.py:bad", *arguments)[0] == 1
 
 
 def test_the_kind_decides_what_is_checked(run: Run) -> None:
@@ -208,7 +224,8 @@ def test_python_expects_the_same() -> None:
     assert audit(layer, laws=["causal"]).exit_code == prove(layer, "causal").kind.count("check") == 1
     assert audit(layer, laws=["causal"], expect={"causal": "any"}).exit_code == 0
     assert prove(layer, "causal", kind="encoder").outcome == "pass"
-    assert prove(layer, "permutation").kind == "property"
+    assert prove(layer, "permutation").outcome == "pass"
+    assert prove(layer, "permutation", expect="any").outcome == "no"  # it does not see token order
     assert prove(layer, "permutation", kind="encoder", expect="fails").outcome == "fail"
     with pytest.raises(UsageError, match="expected kind for a module or a text; got it for a Subject"):
         audit(from_module(layer), kind="decoder")

@@ -21,7 +21,8 @@ def report(*findings: Finding) -> Report:
 @pytest.mark.parametrize(
     ("findings", "code"),
     [
-        ([], 0),
+        ([], 3),  # nothing was checked
+        ([("undecided", True), ("not_applicable", True)], 3),
         ([("proved", True), ("refuted", True), ("undecided", True)], 0),
         ([("refuted", False)], 1),
         ([("proved", False)], 1),

@@ -33,7 +33,7 @@ READ = """() => {
   });
   const summary = "> details > summary";
   return {
-    checks: [...failed, ...rows(`#undecided ${summary}`), ...rows(`#checks ${summary}`)],
+    checks: [...failed, ...rows(`#not-checked ${summary}`), ...rows(`#checks ${summary}`)],
     properties: rows(`#properties ${summary}`),
     precision: rows("#precision tbody tr").map(row => row.slice(0, 4)),
     measured: Object.fromEntries([...document.querySelectorAll(".comparisons tbody")].map(

@@ -7,7 +7,7 @@
 
 The initial tensor must fulfil F(0), and the next one F(i + 1) if the states fulfil F(i). Then the tensors after the
 loop fulfil F(n), and what a step says of a value in the loop holds for the index of each iteration. Outside of the
-loop, no step reads what is inside.
+loop, no step reads what is inside. That every iteration runs these steps is an assumption, which a certificate states.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from orderproof_recheck.assumptions import LOOP_ASSUMPTION
 from orderproof_recheck.facts import Cases, Fact, Predicates
 from orderproof_recheck.index_maps import read
 from orderproof_recheck.logic.formulas import FALSE, Formula, at_most
@@ -83,6 +84,8 @@ def _state(
         require(name not in loops.used | setting.names, "its index is in use")
         loops.used.add(name)
         loops.active = Loop(index, count)
+    stated = any(text.startswith(LOOP_ASSUMPTION) for text in setting.assumptions)
+    require(stated, f"it needs the assumption: {LOOP_ASSUMPTION}")
     loop = loops.active
     known = loop.index is index and loop.count is count and not loop.started
     require(known, "a state of a loop is at another place than its begin")

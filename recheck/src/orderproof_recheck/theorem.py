@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderproof_recheck.assumptions import REAL_NUMBERS
+from orderproof_recheck.assumptions import DEPTH_ASSUMPTION, REAL_NUMBERS
 from orderproof_recheck.certificate_file import KIND, VERSION
 from orderproof_recheck.conditions import can_be_fulfilled
 from orderproof_recheck.depth import check_depth
@@ -98,6 +98,8 @@ def _checked(certificate: dict[str, Any], *, fill: bool) -> RecheckResult:
     if len(calls) > 1:
         require(shared[0] == () and len(calls) == 2, "its calls are not one without and one with a mask")
         found.covers = ("no attention mask", *found.covers)
+    stated = not found.every_depth or DEPTH_ASSUMPTION in assumptions
+    require(stated, f"it needs the assumption: {DEPTH_ASSUMPTION}")
     claim = _claim(certificate["law"], found)
     if fill:
         certificate["claim"] = claim

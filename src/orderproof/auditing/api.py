@@ -25,6 +25,7 @@ from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, find_model_law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import Subject, bundled, from_adapter, from_module, load
+from orderproof.models.modes import check_mode
 from orderproof.models.plain_module import Inputs, refuse_layout
 from orderproof.models.process_state import preserved_settings
 from orderproof.models.trial_call import call_timeout
@@ -103,6 +104,8 @@ def prove(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
+    roles: Mapping[str, str] | None = None,
     weights: Weights = "all",
     uniform: Sequence[str] = (),
     expect: Expectation | None = None,
@@ -113,14 +116,14 @@ def prove(
     """Prove or refute one law for one output (the first by default), or measure a law that is measured.
 
     `weights`: prove it for all weights, or use the values of these. `uniform`: entries to make uniform first, by
-    origin or module (the model without those positions). `length` is in tokens. A law of kind check is expected to
-    hold, unless `expect` or the kind of the model (`kind`: "decoder", "encoder") says otherwise. Raises `UsageError`,
-    `SubjectError`.
+    origin or module (the model without those positions). `length` is in tokens. The law is expected to hold,
+    unless `expect` ("fails", or "any" to describe the model) or the kind of the model (`kind`: "decoder", "encoder")
+    says otherwise. Raises `UsageError`, `SubjectError`.
     """
     check_expectation(expect, law)
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
-    layout = Layout(token_axis, outputs, together, mask, position_ids)
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
     with _unchanged(subject):
         context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
         results = _findings(context, law, expect, weights, uniform)
@@ -189,23 +192,29 @@ def audit(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
+    roles: Mapping[str, str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
     kind: str | None = None,
     seed: int = 0,
     timeout: float | None = LAW_TIMEOUT,
+    strict: bool = False,
     against: Against | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Decide which laws a subject obeys and where order enters it; `timeout` is for each law and the first call [s].
 
-    `laws` are names or codes; without them all laws are decided. A law of kind check that is named is expected to
-    hold. `kind` ("decoder" or "encoder") decides what else is expected; `expect` overrides the expected results by
-    law. With `against`, an engine by name or several, the laws of ports are decided instead: the engine computes what
-    the subject computes in transformers. `inputs`, `token_axis`, `outputs`, `together`, `mask` and `position_ids` are
-    those of `from_module`. Raises `UsageError`, `SubjectError`.
+    `laws` are names or codes; without them all laws are decided. A law that is named is expected to hold, a property
+    too, where its kind expects nothing. `kind` ("decoder" or "encoder") decides what else is expected; `expect`
+    overrides the expected results by law: with `{"permutation": "any"}` it is not a check. With `strict`, an expected
+    law that was not tested makes the exit code 3. With `against`, an engine by name or several, the laws of ports are
+    decided instead: the engine computes what the subject computes in transformers. `inputs`, `token_axis`, `outputs`,
+    `together`, `mask`, `position_ids` and `mode` are those of `from_module`. The graph is recorded and
+    run in this process, so a call that ends it (an abort, `os._exit`) ends the caller; the command `orderproof audit`
+    writes the report so far. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
-    layout = Layout(token_axis, outputs, together, mask, position_ids)
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
     if against is not None:
         given = {"inputs": inputs, "length": length, layout.stated: layout.stated or None, "kind": kind}
         if unwanted := [name for name, value in given.items() if value is not None]:
@@ -213,18 +222,19 @@ def audit(
         reports = audit_against(
             subject, against, laws=laws, expect=expect, seed=seed, timeout=timeout, progress=progress
         )
-        return _last(reports)
+        return _last(reports, strict=strict)
     with _unchanged(subject):
         with call_timeout(timeout):
             found = as_subject(subject, inputs=inputs, layout=layout, kind=kind)
         context = audit_context(found, length=length, seed=seed)
-        return _last(run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress))
+        reports = run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress)
+        return _last(reports, strict=strict)
 
 
-def _last(reports: Iterator[Report]) -> Report:
+def _last(reports: Iterator[Report], *, strict: bool) -> Report:
     """The report after the last step."""
     *_, last = reports
-    return last
+    return last.model_copy(update={"strict": strict})
 
 
 @contextmanager

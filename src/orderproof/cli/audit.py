@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,8 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import certificate_writer, print_written, write_outputs
 from orderproof.cli.subject_argument import check_port_options, check_subject, load_subject
+from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
 from orderproof.subject_spec import check_length, parse_layout
-
-if TYPE_CHECKING:
-    from orderproof.auditing.record.context import AuditContext
 
 
 def audit(
@@ -39,7 +37,10 @@ def audit(
     together: options.Together = False,
     mask: options.Mask = None,
     position_ids: options.PositionIds = None,
+    role: options.Role = None,
+    mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
+    strict: options.Strict = False,
     against: options.Against = None,
     allow_network: options.AllowNetwork = False,
     details: options.Details = False,
@@ -47,8 +48,8 @@ def audit(
 ) -> None:
     """Audit a model: prove, refute or measure each law of order, and list where order enters.
 
-    Checks pass or fail; properties describe the model. A check that is named, the kind of the model (--as) or --expect
-    states what is expected.
+    Checks pass or fail; properties describe the model. The kind of the model (--as), a named law (--law) or --expect
+    states what is expected. A law that is named should hold; --expect LAW=any expects nothing of it.
 
     \b
     Examples:
@@ -56,6 +57,7 @@ def audit(
       orderproof audit arch:llama --tiny --html report.html
       orderproof audit my_model.py:build --law causal      exit code 1 if it is not causal
       orderproof audit my_model.py:build --as decoder      all that a decoder should do
+      orderproof audit my_model.py:build --as decoder --strict     exit code 3 if a law of it was not tested
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
       orderproof audit ./checkpoint --against mlx
@@ -63,7 +65,9 @@ def audit(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, markdown, certificate, source=subject)
-    layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
+    layout = parse_layout(
+        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
+    )
     if against:
         check_port_options(subject, against, certificate=certificate, layout=layout, attention=attention, length=length)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
@@ -71,44 +75,50 @@ def audit(
     check_length(length)
     expected = options.parse_expectations(expect)
     options.check_laws(expected if against else None, against)
-    with progress(quiet=quiet) as update, model_output_on_stderr():
-        update(f"loading {subject or 'the bundled model'}", 0, 1)
-        context, loaded, report, interrupted = None, None, None, False
-        if against:
-            from orderproof.auditing.port_audit import audit_against
+    context, loaded, report, interrupted = None, None, None, False
+    if crash := None if against else go_on_in_child():
+        report = crash.shown_report(subject, certificate=certificate is not None)
+    else:
+        with progress(quiet=quiet) as show, model_output_on_stderr():
+            update = noted(show)
+            update(f"loading {subject or 'the bundled model'}", 0, 1)
+            if against:
+                from orderproof.auditing.port_audit import audit_against
 
-            reports = audit_against(
-                subject, against, laws=law, expect=expected, seed=seed, timeout=timeout, progress=update
-            )
-        else:
-            loaded = load_subject(
-                subject,
-                tiny=tiny,
-                attention=attention,
-                seed=seed,
-                layout=layout,
-                allow_network=allow_network,
-                kind=as_kind,
-                timeout=timeout,
-            )
-            from orderproof.auditing.api import audit_context
-            from orderproof.auditing.run import run_audit
+                reports = audit_against(
+                    subject, against, laws=law, expect=expected, seed=seed, timeout=timeout, progress=update
+                )
+            else:
+                loaded = load_subject(
+                    subject,
+                    tiny=tiny,
+                    attention=attention,
+                    seed=seed,
+                    layout=layout,
+                    allow_network=allow_network,
+                    kind=as_kind,
+                    timeout=timeout,
+                )
+                from orderproof.auditing.api import audit_context
+                from orderproof.auditing.run import run_audit, undecided_report
 
-            context = audit_context(loaded, length=length, seed=seed)
-            reports = run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update)
-        try:
-            for report in reports:  # noqa: B007
-                pass
-            if html is not None and loaded is not None and report is not None and report.violations:
-                from orderproof.reproduction import with_scripts
+                context = audit_context(loaded, length=length, seed=seed)
+                plan(undecided_report(context, chosen=law, expect=expected))
+                reports = run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update)
+            try:
+                for report in reports:
+                    keep(report)
+                scripted = html is not None and mode == "eval"  # a script calls the model in eval mode
+                if scripted and loaded is not None and report is not None and report.violations:
+                    from orderproof.reproduction import with_scripts
 
-                update("writing scripts of failed checks", 0, 1)
-                report = with_scripts(loaded, report)
-        except KeyboardInterrupt:
-            interrupted = True
-    if report is None:
-        raise KeyboardInterrupt
-    report = report.model_copy(update={"interrupted": interrupted})
+                    update("writing scripts of failed checks", 0, 1)
+                    report = with_scripts(loaded, report)
+            except KeyboardInterrupt:
+                interrupted = True
+        if report is None:
+            raise KeyboardInterrupt
+    report = report.model_copy(update={"interrupted": interrupted, "strict": strict})
     from orderproof.report import render_text, write_html, write_json, write_junit, write_markdown, write_sarif
 
     written = write_outputs(
@@ -117,7 +127,7 @@ def audit(
         (junit, partial(write_junit, report)),
         (sarif, partial(write_sarif, report)),
         (markdown, partial(write_markdown, report)),
-        (certificate if context else None, certificate_writer(cast("AuditContext", context), report)),
+        (certificate if context else None, certificate_writer(context, report)),
     )
     if not quiet:
         console = report_console([json, html, junit, sarif, markdown, certificate])

@@ -32,6 +32,8 @@ def card(
     together: options.Together = False,
     mask: options.Mask = None,
     position_ids: options.PositionIds = None,
+    role: options.Role = None,
+    mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -47,7 +49,9 @@ def card(
       orderproof card ./checkpoint --into README.md      audits first
     """
     text = None if into is None else _card(into)
-    layout = parse_layout(token_axis, output_axes, together=together, mask=mask, position_ids=position_ids)
+    layout = parse_layout(
+        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
+    )
     if source.endswith(".json"):
         if law or expect or length is not None or layout.stated:
             raise UsageError(

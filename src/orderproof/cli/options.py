@@ -11,7 +11,7 @@ import typer
 from orderproof.catalogue.laws import compares_engines, find_law
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
-from orderproof.subject_spec import MODEL_KINDS, kind_assumption
+from orderproof.subject_spec import MODEL_KINDS, MODES, kind_assumption
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
@@ -24,7 +24,8 @@ Laws = Annotated[
     list[str] | None,
     typer.Option(
         "--law",
-        help="A law by name or code; repeatable. A check that is named is expected to hold. All laws by default.",
+        help="A law by name or code; repeatable. It is expected to hold, a property too, unless --as or --expect says "
+        "otherwise: --expect NAME=any. All laws by default.",
     ),
 ]
 Length = Annotated[
@@ -44,6 +45,12 @@ Expect = Annotated[
 def _checked_kind(kind: str | None) -> str | None:
     kind_assumption(kind)
     return kind
+
+
+def _checked_mode(mode: str) -> str:
+    if mode not in MODES:
+        raise UsageError(f"expected --mode {' or --mode '.join(MODES)}; got {mode!r}")
+    return mode
 
 
 Kind = Annotated[
@@ -92,6 +99,12 @@ Timeout = Annotated[
         metavar="SECONDS",
         min=0.001,
         help="Time limit for each law, which is then undecided, and for the first call of a Python object.",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Exit code 3 if a law that is expected of the model was not tested, for whatever reason."
     ),
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print every proof, comparison, witness and assumption too.")]
@@ -149,6 +162,28 @@ PositionIds = Annotated[
         "--position-ids",
         metavar="NAME",
         help="State the argument of file.py:name that takes position ids [row, token]; none: there is none.",
+    ),
+]
+
+
+Mode = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="|".join(MODES),
+        callback=_checked_mode,
+        help="The mode in which file.py:name is audited: train is the forward of training, with dropout and the "
+        "statistics of the batch. A module is audited in eval mode by default, whatever its mode.",
+    ),
+]
+
+Role = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="NAME=ROLE",
+        help="State the role of an input of file.py:name instead of deriving it: mask, mask:real, mask:pads, "
+        "positions, companion (moves with the tokens) or held (the same in every call); repeatable.",
     ),
 ]
 

@@ -22,6 +22,7 @@ from orderproof.diagnosis.tolerances import ROUNDING_RUNS
 from orderproof.recording.arguments import leaves
 from orderproof.recording.compiled_code import forget_compiled_code
 from orderproof.recording.execution import relative_difference
+from orderproof.recording.flex_attention import call_as_operators, is_flex_attention
 
 _KNOWN_PRECISION = ("aten", "prims")  # operators of other libraries may compute in any dtype inside
 # Operators that move or select values: their results are exact. One that is missing here makes the noise too large.
@@ -46,6 +47,8 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     `exact` is a dtype whose rounding is not looked at.
     """
 
+    supports_higher_order_operators = True
+
     def __init__(self, seed: int, exact: torch.dtype | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.perturbed = False
@@ -56,6 +59,9 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if is_flex_attention(func):
+            with self:
+                return call_as_operators(args, kwargs)
         name, known = _name(func)
         given = leaves((args, kwargs))
         floats = [x for x in given if _is_floating(x)]

@@ -17,7 +17,7 @@ from torch.fx import Node
 
 from orderproof.diagnosis.domain.values import BoolArray, Ends, ValueRanges, masking_elements, ordinary_limit, rounded
 from orderproof.diagnosis.operands import Operand
-from orderproof.diagnosis.rule import OperatorCall
+from orderproof.diagnosis.rule import OperatorCall, dtype_of
 from orderproof.number_limits import FINITE_SCORES_ASSUMPTION, ORDINARY_LIMIT
 
 MULTIPLY = {"mul", "multiply"}
@@ -108,6 +108,7 @@ def transfer_values(call: OperatorCall, name: str, operands: list[Operand], rang
     if dtype is torch.bool and name in AND | OR:
         absorbing = name in OR
         decided = reduce(np.logical_or, [r.exact & ((r.low != 0) == absorbing) for r in ranges])
+        decided = decided | absorbs_all(call, name)
         return ValueRanges.ordinary(rank).with_exact(decided, absorbing)
     if dtype.is_floating_point or dtype.is_complex:
         usual = reduce(np.logical_and, [r.within(ORDINARY_LIMIT) for r in ranges])
@@ -116,6 +117,12 @@ def transfer_values(call: OperatorCall, name: str, operands: list[Operand], rang
         usual = reduce(np.logical_and, [r.within(ORDINARY_LIMIT) | _certainly_finite(r) for r in ranges])
     low = np.where(usual, -1.0, -np.inf)
     return rounded(low, -low, dtype)
+
+
+def absorbs_all(call: OperatorCall, name: str) -> bool:
+    """True of `x & False` and `x | True`: a number among the arguments decides a boolean result."""
+    numbers = [bool(x) for x in call.args if isinstance(x, int)]
+    return dtype_of(call.node) is torch.bool and (name in OR if any(numbers) else name in AND and bool(numbers))
 
 
 def _arithmetic(call: OperatorCall, name: str, ranges: list[ValueRanges], dtype: torch.dtype) -> ValueRanges:

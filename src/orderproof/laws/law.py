@@ -24,12 +24,13 @@ class Law(ABC):
     trait: str  # a property of a model as a verb phrase: "sees token order"
     trait_if: Literal["holds", "fails"] = "holds"  # the result for a model that has the trait
     kind: Kind = "check"  # a check passes or fails; a property describes a model
+    of_every_sequence: bool = False  # also decided for pads of a further sequence
     expectation: Mapping[str, Expectation]  # by kind of model; a missing kind expects nothing
 
     def expected(self, model_kind: str, *, named: bool = False) -> Expectation:
         """The result expected for this kind of model.
 
-        A check that the user asks for by name (`named`) should hold where its kind of model expects nothing.
+        A law that the user asks for by name (`named`) should hold where the kind of model expects nothing of it.
         """
         default = self.expectation.get(model_kind, "any")
-        return "holds" if named and default == "any" and self.kind == "check" else default
+        return "holds" if named and default == "any" else default

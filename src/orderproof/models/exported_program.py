@@ -8,6 +8,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError
+from orderproof.models.eval_mode import switch_mode
 
 
 def exported_module(program: ExportedProgram, inputs: Any, name: str) -> tuple[nn.Module, Any]:
@@ -16,8 +17,7 @@ def exported_module(program: ExportedProgram, inputs: Any, name: str) -> tuple[n
     Raises `SubjectError` if it has no inputs.
     """
     module = program.module()
-    for method in ("train", "eval"):  # the program refuses them; it has one mode, which nothing changes
-        vars(module).pop(method, None)
+    switch_mode(module)  # it refuses, since it has one mode
     if inputs is not None:
         return module, inputs
     if program.example_inputs is None:

@@ -17,6 +17,7 @@ from orderproof.models.call_arguments import PlainOutputs, as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.recording.captured_graph import leaves_by_name
+from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import restored_state
 from orderproof.recording.source import source_of_error
@@ -112,7 +113,8 @@ class ModuleCalls:
     def _called(self, inputs: Sequence[Tensor]) -> object:
         """The outputs. Raises what the module raises; `SubjectError` for `SystemExit`, which would end the audit."""
         try:
-            return self.module(*inputs)
+            with without_compilation():
+                return self.module(*inputs)
         except SystemExit as stop:
             reason = f"a call of it raised SystemExit: {stop.code}"
             raise SubjectError(f"{self.name}: it cannot be audited: {reason}") from stop

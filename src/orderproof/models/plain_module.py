@@ -21,22 +21,28 @@ from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
+from orderproof.models.eval_mode import switch_mode
 from orderproof.models.exported_program import exported_module
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.modes import check_mode, state_mode
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
 from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMask, triangular_mask
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
 from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
 from orderproof.models.roles.position_argument import POSITION_NAMES
+from orderproof.models.roles.row_axis import tokens_first
+from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
     MIN_DEFAULT_LENGTH,
     Subject,
 )
 from orderproof.models.token_axes import axis_notes, resolve_token_axes
+from orderproof.models.training_forward import TrainingForward
 from orderproof.models.vision.plain_image import image_subject, is_image
+from orderproof.registry import did_you_mean
 from orderproof.subject_spec import Layout, StatedAxes
 
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
@@ -55,11 +61,13 @@ def from_module(
     together: bool = False,
     mask: str | None = None,
     position_ids: str | None = None,
+    mode: str = "eval",
+    roles: Mapping[str, str] | None = None,
     name: str | None = None,
     length: int | None = None,
     assume: Mapping[str, Any] | None = None,
 ) -> Subject:
-    """The subject of a module, which is switched to eval mode.
+    """The subject of a module, which is switched to eval mode, or to train mode with `mode="train"`.
 
     Args:
         module: Any module, or a program of torch.export; a model of transformers and a program need no inputs.
@@ -74,6 +82,9 @@ def from_module(
         mask: The argument that takes a padding mask [row, token], instead of the one that is found: "visible" (calls
             decide how it marks pads), "visible=real" (1 or True at real tokens), "hidden=pads" (at pads), or "none".
         position_ids: The argument that takes position ids [row, token], or "none".
+        roles: The roles of inputs by name, instead of those that are derived: "mask", "mask:real", "mask:pads",
+            "positions", "companion" (moves with the tokens) or "held" (the same in every call).
+        mode: "eval", or "train" to audit the training forward: dropout draws the same numbers in runs of one shape.
         name: Its name in reports; by default that of the class.
         length: Default length of proofs [tokens].
         assume: Values that replace inferred ones. Of a plain module {"model_kind": "encoder" | "causal_lm"}, which
@@ -91,9 +102,9 @@ def from_module(
     if not isinstance(module, nn.Module):
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__
-    layout = Layout(token_axis, outputs, together, mask, position_ids)
+    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
     _check_device(module, inputs, name)
-    module.eval()
+    mode_notes = switch_mode(module, training=mode == "train")
     if inputs is None and _is_pretrained(module):
         refuse_layout(name, layout, "a model of transformers, whose axes are known")
         from orderproof.models.hf.build_subject import build_subject
@@ -109,6 +120,7 @@ def from_module(
     notes = (
         ("torch.compile is not used: compiled parts run eagerly",) if any(map(is_compiled, module.modules())) else ()
     )
+    notes = (*mode_notes, *notes)
     if is_compiled(module) and hasattr(module, "_orig_mod"):
         module = module.get_submodule("_orig_mod")
     original = module
@@ -119,7 +131,7 @@ def from_module(
         notes = (*notes, *input_notes)
         token_axis = default_axis if token_axis is None else token_axis
     else:
-        module, given_by_name = _as_positional(module, inputs, name)
+        module, given_by_name = _as_positional(module, inputs, name, layout)
         names, examples = tuple(given_by_name), tuple(given_by_name.values())
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
@@ -127,11 +139,23 @@ def from_module(
     if is_image(examples) and token_axis is None:
         refuse_layout(name, replace(layout, token_axis=None), "an image, whose patches are its tokens")
         return _with_assumptions(image_subject(module.eval(), examples[0], name), assume or {})
+    _check_roles(layout, names, name)
     axes = resolve_token_axes(examples, token_axis, name)
+    axes = tuple(None if layout.roles.get(each) == "held" else axis for each, axis in zip(names, axes, strict=True))
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
-    subject = _with_roles(module.eval(), original, given, names, length, layout)
+    subject = _with_roles(
+        TrainingForward(module, len(examples)) if mode == "train" else module.eval(),
+        original,
+        given,
+        names,
+        length,
+        layout,
+    )
     subject.notes = (*notes, *subject.notes)
+    state_mode(subject, original, mode)
+    for other in subject.other_sequences.values():
+        other.mode = subject.mode
     return _with_assumptions(subject, assume or {})
 
 
@@ -144,17 +168,44 @@ def _with_roles(
     layout: Layout,
 ) -> Subject:
     """The subject of a module called with inputs of these names, after their roles are known."""
+    turned = tokens_first(module, given, names, _triangular_masks(given)) if layout.token_axis is None else None
+    given = turned or given
     documents = _packed_documents(given)
     roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
+    whole, computed, others = module, {**_triangular_masks(given)}, dict[str, SecondSequence]()
+    if not layout.together and layout.mask is None and not documents:
+        others = {names[x.place]: x for x in second_sequences(module, given, roles, computed)}
+    for second in others.values():
+        given = claim(roles, given, second)
     module, rest = roles.called(module, given)
     if documents:
         module, rest = as_one_row(module, rest)
     subject = build_plain_subject(module.eval(), original, rest, length, layout, roles)
+    subject.other_sequences = {key: _of_second(whole, original, second) for key, second in others.items()}
     if documents:
         mark_packed(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
+    by_mask = ("tokens run along axis 0 of the first input, as a mask [row, token] shows",) if turned else ()
+    subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
+
+
+def _of_second(module: nn.Module, original: nn.Module, second: SecondSequence) -> Subject:
+    """The subject whose tokens are those of a second sequence."""
+    called, rest = second.roles.called(module, second.examples)
+    return build_plain_subject(called.eval(), original, rest, None, SECOND_LAYOUT, second.roles)
+
+
+def _check_roles(layout: Layout, names: Sequence[str], name: str) -> None:
+    """Raises `UsageError` for the role of an input that there is not."""
+    for each in layout.roles:
+        if each not in names:
+            raise UsageError(
+                f"{name}: expected the name of an input, one of {', '.join(names)}; got {each!r}"
+                f"{did_you_mean(each, names)}"
+            )
+    if names and layout.roles.get(names[0]) == "held":
+        raise UsageError(f"{name}: expected tokens in the first input; {names[0]!r} is stated to be held")
 
 
 def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
@@ -162,7 +213,8 @@ def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
     if set(assume) - {"model_kind"} or kind not in PLAIN_MODULE_KINDS:
         kinds = " or ".join(map(repr, PLAIN_MODULE_KINDS))
         raise UsageError(f"{subject.name}: expected assume={{'model_kind': {kinds}}}; got {dict(assume)!r}")
-    subject.model_kind = kind
+    for each in (subject, *subject.other_sequences.values()):
+        each.model_kind = kind
     if assume:
         subject.notes = (*subject.notes, f"model_kind is {kind!r}, as assumed by the user")
     return subject
@@ -174,13 +226,14 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
         raise UsageError(f"{name}: expected no {layout.stated} with {what}; it would be ignored")
 
 
-def _as_positional(module: nn.Module, inputs: Inputs, name: str) -> tuple[nn.Module, dict[str, Tensor]]:
+def _as_positional(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[nn.Module, dict[str, Tensor]]:
     """The module called with tensors, and these tensors by the names of its arguments."""
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)
     if isinstance(inputs, Mapping):
         _check_keywords(module, inputs, name)
-        inputs = dict(sorted(inputs.items(), key=lambda item: item[0] in (*MASK_NAMES, *POSITION_NAMES)))
+        others = (*MASK_NAMES, *POSITION_NAMES, *layout.named_arguments)
+        inputs = dict(sorted(inputs.items(), key=lambda item: item[0] in others))  # the tokens come first
     values = tuple(inputs.values()) if isinstance(inputs, Mapping) else tuple(inputs)
     if any(isinstance(value, Tensor) and (value.is_nested or value.layout is not torch.strided) for value in values):
         raise SubjectError(

@@ -23,6 +23,7 @@ from orderproof import forked_process
 from orderproof.errors import SubjectError, first_line
 from orderproof.models.process_state import module_classes
 from orderproof.recording.process_settings import changes, read_settings
+from orderproof.recording.source import is_installed
 
 TRIAL_TIMEOUT = 120.0  # [s] the time limit of one law, too
 LOAD_TIMEOUT = 900.0  # [s] to load weights from a slow disk
@@ -145,13 +146,18 @@ def _objection(act: Callable[[], object], *, may_start_processes: bool = True) -
 
 
 def _running_threads(before: set[threading.Thread]) -> int:
-    """The number of threads that were started and do not end."""
+    """The number of threads that were started and do not end, without those that only watch."""
     end = time.monotonic() + _THREAD_GRACE
-    while started := set(threading.enumerate()) - before:
+    while started := {thread for thread in set(threading.enumerate()) - before if not _is_monitor(thread)}:
         if time.monotonic() > end:
             return len(started)
         time.sleep(0.01)
     return 0
+
+
+def _is_monitor(thread: threading.Thread) -> bool:
+    """True for a daemon of a class that a library defines, as that of a progress bar: it runs no code of the model."""
+    return thread.daemon and is_installed(type(thread).run.__code__.co_filename)
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:

@@ -8,15 +8,18 @@ from contextlib import contextmanager
 
 import torch
 
+from orderproof.recording.flex_attention import uncompiled_flex_attention
+
 
 @contextmanager
 def without_compilation() -> Iterator[None]:
     """A block in which functions compiled by torch.compile run as the Python code that it was given."""
-    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and importing the compiler takes a second
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
+    with uncompiled_flex_attention():
+        if "torch._dynamo" not in sys.modules:  # nothing was compiled, and importing the compiler takes a second
+            yield
+            return
+        with torch.compiler.set_stance("force_eager"):
+            yield
 
 
 def forget_compiled_code() -> None:

@@ -33,6 +33,7 @@ from orderproof.recording.elements import Range
 from orderproof.recording.memory import EVERYWHERE
 
 MISSING = object()
+WHOLE = object()  # the key of contents that are no mapping
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, torch.Size, range)
 _PLAIN_TYPES = frozenset(_PLAIN)
 _NOT_STATE = frozenset({  # of classes and functions: what Python itself keeps there
@@ -70,15 +71,31 @@ class State:
 
     def changes(self) -> list[str]:
         """The names of what differs; it is put back where that is possible."""
-        now = self.read()
-        if _is_same(self.before, now):
+        if not self.differs():
             return []
-        changed = [self.path]
-        if _is_mapping(now):
-            changed = [f"{self.path}.{key}".removeprefix(".") for key in _other_keys(self.before, now)]
+        changed = [self.path if key is WHOLE else f"{self.path}.{key}".removeprefix(".") for key in self.other_keys()]
         if self.restore is not None:
             self.restore(self.before)
         return changed or [f"the order of {self.path}"]
+
+    def other_keys(self) -> list[Any]:
+        """The keys under which a mapping holds something else; `WHOLE` for another object that differs."""
+        now = self.read()
+        if _is_same(self.before, now):
+            return []
+        return _other_keys(self.before, now) if _is_mapping(now) else [WHOLE]
+
+    def put_back(self, key: Any) -> None:
+        """Let a mapping hold under one key what it held at first; all contents for `WHOLE`."""
+        if self.restore is None:
+            return
+        contents = self.before
+        if key is not WHOLE:
+            old, new = (dict(zip(*pairs, strict=True)) for pairs in (self.before, self.read()))
+            kept = {k: old.get(k, MISSING) if _hashable(k) == key else x for k, x in {**old, **new}.items()}
+            kept = {k: x for k, x in kept.items() if x is not MISSING and (k in new or _hashable(k) == key)}
+            contents = (tuple(kept), tuple(kept.values()))
+        self.restore(contents)
 
 
 class Variables:

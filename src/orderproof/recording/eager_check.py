@@ -187,7 +187,8 @@ def prepared_call(
 
 
 @contextmanager
-def _without_fast_path() -> Iterator[None]:
+def without_fast_path() -> Iterator[None]:
+    """A block in which nn.MultiheadAttention and nn.TransformerEncoder compute with torch's operators one by one."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -199,7 +200,7 @@ def _without_fast_path() -> Iterator[None]:
 # Implementations that replace several operators where no mode is active.
 _FUSED: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
     "kernels": ("orderproof's compiled kernels", without_compiled_kernels),
-    "attention": ("torch's fast path of nn.MultiheadAttention", _without_fast_path),
+    "attention": ("torch's fast path of nn.MultiheadAttention", without_fast_path),
     "compilation": ("torch.compile", without_compilation),
 }
 _COMBINATIONS = [names for count in range(1, len(_FUSED) + 1) for names in combinations(_FUSED, count)]

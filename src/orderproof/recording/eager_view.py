@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from orderproof.recording.autocast import Autocast
 from orderproof.recording.constants import is_constant
 from orderproof.recording.eager_check import hidden_from_profile
+from orderproof.recording.flex_attention import call_as_operators, is_flex_attention
 from orderproof.recording.recorded_graph import RecordedGraph
 
 _READS = {
@@ -52,6 +53,9 @@ class EagerView(TorchFunctionMode):
         answer = self._answers.get(func)
         if answer is not None:
             return answer(args[0]) if args[0].is_meta else func(*args, **kwargs)
+        if is_flex_attention(func):
+            with self:
+                return call_as_operators(args, kwargs)
         name = getattr(func, "__name__", "")
         self.recorded.autocast.follow()
         if name in _READS and args and isinstance(args[0], Tensor):
@@ -116,6 +120,9 @@ class EagerReads(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         self.autocast.follow()
+        if is_flex_attention(func):
+            with self:
+                return call_as_operators(args, kwargs)
         name = getattr(func, "__name__", "")
         if name in _READS and args and isinstance(args[0], Tensor):
             with torch._C.DisableTorchFunction(), _disable_current_modes():

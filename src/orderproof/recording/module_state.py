@@ -44,7 +44,7 @@ def preserved_state(module: nn.Module, reached: OwnedState | None = None) -> Ite
     try:
         yield changed
     finally:
-        changed.names += [name for state in reached.states for name in state.changes()]
+        changed.names += reached.put_back()
         changed.names += changes(settings, read_settings())
         restore_settings(settings)
         changed.names += [name for name, state in _generators().items() if not _same_state(state, generators.get(name))]

@@ -5,10 +5,8 @@
     map                the body for all slices at once (vmap), or for one after the other if vmap refuses it
     while_loop         the body as often as constants say
     associative_scan   the operators with which torch computes it without compilation
-    flex_attention     softmax(mask(score(Q K^T / s))) V, its two functions evaluated for every pair of positions
 
-Flex attention is recorded in its uncompiled form, which ignores the block structure of a mask: the blocks must agree
-with the mask function, as those of `create_block_mask` do.
+Flex attention, whose eager call is the same when it is not compiled, is in `flex_attention.py`.
 """
 
 from __future__ import annotations
@@ -75,13 +73,6 @@ def _associative_scan(combine: Function, scanned: Sequence[Tensor], rest: Sequen
     return generic_associative_scan(combine, scanned, additional_inputs=rest)  # type: ignore[no-untyped-call]
 
 
-def _flex_attention(*operands: Any) -> Any:
-    from torch._higher_order_ops.flex_attention import math_attention
-
-    return math_attention(*operands)
-
-
 _WRITTEN_OUT: dict[str, Function] = {
     "cond": _cond, "scan": _scan, "map_impl": _map, "while_loop": _while_loop, "associative_scan": _associative_scan,
-    "flex_attention": _flex_attention,
 }  # fmt: skip

@@ -80,6 +80,10 @@ class OwnedState:
     numbers: set[int] = field(default_factory=set)
     packages: frozenset[str] = frozenset()
 
+    def put_back(self) -> list[str]:
+        """Let each object hold again what it held; the names of what differed."""
+        return [name for state in self.states for name in state.changes()]
+
     @property
     def arrays_of_parameters(self) -> list[str]:
         """The names of objects besides tensors that read the memory of a parameter."""

@@ -5,9 +5,9 @@ Nothing here computes and nothing here imports torch. Every renderer reads a `Re
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field, model_validator
 
 from orderproof.records.document import Document, Record, schema_version
 from orderproof.records.input_role import InputRole
@@ -222,7 +222,9 @@ class Finding(Record):
     outcome: Outcome = "undecided"
     verdict: Verdict  # how the outcome is known: by proof, witness or measurement
     expected: Expectation = "any"
-    expected_because: str = ""  # of an expectation that the user did not state: what in the model suggests it
+    expected_because: str = (
+        ""  # of a violated law: what in the model suggests the expectation, and how to state another one
+    )
     expectation_met: bool = True
     scope: Scope
     entries_complete: bool | None = None
@@ -242,9 +244,14 @@ class Finding(Record):
     script: str = ""  # Python code without orderproof that exits with 1 if the violation is there; see `repro`
     fix_source: str = ""  # the line of the model's own code to change: model.py:20
     fix_line: str = ""  # that line
-    same_cause_as: str = ""  # the code of an earlier finding whose runs first differ at the same line
+    same_cause_as: str = ""  # the code of an earlier law that is violated at the same line
     reason: str = ""
     seconds: float = 0.0
+
+    @property
+    def untested_because(self) -> str:
+        """Why it has no answer: "undecided: aten.foo has no rule"."""
+        return f"{self.verdict.replace('_', ' ')}: {self.reason or 'no reason is recorded'}"
 
 
 def outcome_of(kind: Kind, verdict: Verdict, *, met: bool, trait_if: Literal["holds", "fails"] = "holds") -> Outcome:
@@ -310,6 +317,22 @@ class Report(Document):
     lemma_statements: dict[str, str] = Field(default_factory=dict)  # of the lemmas that the proofs use
     notes: tuple[str, ...] = ()
     interrupted: bool = False  # stopped before all laws were decided
+    strict: bool = False  # each law that is expected of the model must be tested: else the exit code is 3
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_derived_fields(cls, data: Any) -> Any:
+        """The fields of a file without those that follow from the findings."""
+        return {k: v for k, v in data.items() if k != "not_checked"} if isinstance(data, dict) else data
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def not_checked(self) -> dict[str, list[str]]:
+        """Reason -> the laws that are expected of the model and were not tested: "OP202 padding"."""
+        laws: dict[str, list[str]] = {}
+        for f in self.untested:
+            laws.setdefault(f.untested_because, []).append(f"{f.code} {f.law}")
+        return {reason: list(dict.fromkeys(names)) for reason, names in laws.items()}
 
     @property
     def proved(self) -> tuple[Finding | Completion, ...]:
@@ -333,8 +356,35 @@ class Report(Document):
         return tuple(f for f in self.findings if not f.expectation_met and f.verdict == "undecided")
 
     @property
+    def untested(self) -> tuple[Finding, ...]:
+        """Findings of laws that are expected of the model: undecided, or of a law that applies to no call of it."""
+        applied = {f.law for f in self.findings if f.verdict != "not_applicable"}
+        return tuple(
+            f
+            for f in self.findings
+            if (f.verdict == "undecided" and not f.expectation_met)
+            or (f.verdict == "not_applicable" and f.expected != "any" and f.law not in applied)
+        )
+
+    @property
+    def unmet(self) -> tuple[Finding, ...]:
+        """Findings that are not as expected: violations, undecided ones, and with `strict` all untested ones."""
+        untested = {id(f) for f in self.untested} if self.strict else set()
+        return tuple(f for f in self.findings if not f.expectation_met or id(f) in untested)
+
+    @property
+    def decided(self) -> bool:
+        """True if at least one law was decided."""
+        return any(f.verdict not in ("undecided", "not_applicable") for f in self.findings)
+
+    @property
     def exit_code(self) -> int:
-        """0: all expectations met; 1: a violation; 3: no violation, but an undecided finding; 130: interrupted."""
+        """0: all expectations met; 1: a violation; 3: no violation, but not checked; 130: interrupted.
+
+        Not checked: an undecided finding, no law that was decided, or with `strict` an untested law.
+        """
         if self.interrupted:
             return EXIT_INTERRUPTED
-        return 1 if self.violations else 3 if self.undecided else 0
+        if self.violations:
+            return 1
+        return 3 if self.unmet or not self.decided else 0

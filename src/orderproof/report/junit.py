@@ -5,7 +5,7 @@
     check: undecided                error     (exit code 3)
     property: yes or no             passed; the answer is the property `outcome` of the test case
     property: undecided             skipped, with the reason
-    not applicable                  skipped, with the reason
+    not applicable                  skipped, with the reason; if it is expected and --strict is given an error
 
 JUnit XML has no standard. The file uses the elements that common readers share: testsuites > testsuite > testcase, and
 in a test case its properties, one of skipped, error and failure, and system-out; pytest writes the same. No time of day
@@ -29,7 +29,7 @@ def write_junit(report: Report, target: str | Path) -> None:
 
 def render_junit(report: Report) -> str:
     """The document as text; its declaration says UTF-8."""
-    outcomes = [_junit_element(f) for f in report.findings]
+    outcomes = [_junit_element(f, unmet=f in report.unmet) for f in report.findings]
     kinds = [outcome[0] for outcome in outcomes if outcome]
     counts = {"tests": len(outcomes), "failures": kinds.count("failure"), "errors": kinds.count("error")}
     totals = {**{name: str(count) for name, count in counts.items()}, "time": _seconds(report.seconds)}
@@ -60,10 +60,10 @@ def _case(suite: ET.Element, subject: str, finding: Finding, outcome: tuple[str,
     ET.SubElement(case, "system-out").text = lines
 
 
-def _junit_element(finding: Finding) -> tuple[str, str] | None:
+def _junit_element(finding: Finding, *, unmet: bool) -> tuple[str, str] | None:
     """The element for the end of a test case with its message; None where it passed."""
-    if not finding.expectation_met:
-        kind = "error" if finding.verdict == "undecided" else "failure"
+    if unmet:
+        kind = "error" if finding.verdict in ("undecided", "not_applicable") else "failure"
         return kind, f"{finding_headline(finding)}: {phrases.summary_clause(finding)}".removesuffix(": ")
     if finding.verdict == "not_applicable":
         return "skipped", f"not applicable: {finding.reason}".removesuffix(": ")
@@ -75,6 +75,7 @@ def _junit_element(finding: Finding) -> tuple[str, str] | None:
 def _suite_properties(report: Report) -> list[tuple[str, str]]:
     rows = [("summary", summary.summary_sentence(report)), ("subject", phrases.subject_line(report.subject))]
     rows.append(("exit_code", str(report.exit_code)))
+    rows += [("not_checked", f"{', '.join(laws)}: {why}") for why, laws in phrases.not_checked(report).items()]
     rows += [("note", note) for note in report.notes]
     return rows + [(f"version.{name}", version) for name, version in report.versions.items()]
 

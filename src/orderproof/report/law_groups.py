@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orderproof.records.audit import Finding, Outcome
 from orderproof.report import phrases
-from orderproof.report.theorem_phrases import lengths_text, rows_text
+from orderproof.report.theorem_phrases import lengths_text, no_theorem_text, rows_text
 
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "undecided", "pass", "yes", "no")
 
@@ -99,7 +99,8 @@ def short_evidence(finding: Finding) -> str:
         scope = finding.scope
         compared = [f"at up to {max(scope.compared_lengths):,}"] if scope.compared_lengths else []
         compared += [f"with {rows_text(scope.compared_rows)}"] if scope.compared_rows else []
-        return f"{text}, compared {' and '.join(compared)}" if compared else text
+        text = f"{text}, compared {' and '.join(compared)}" if compared else text
+        return f"{text}; {reason}" if (reason := no_theorem_text(finding.theorem)) else text
     if finding.verdict == "held" and finding.measurement is not None:
         completed = sum(c.float32 is not None for c in finding.measurement.comparisons)
         return f"measured in {phrases.pluralize(completed, 'comparison')}"

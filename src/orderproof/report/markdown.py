@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orderproof.records.audit import Finding, Report
 from orderproof.records.input_role import InputRole
-from orderproof.report import file_output, phrases, summary
+from orderproof.report import file_output, phrases, summary, witness_phrases
 from orderproof.report.markdown_table import markdown_table
 from orderproof.report.theorem_phrases import proof_scope_text
 
@@ -30,6 +30,9 @@ def write_markdown(report: Report, target: str | Path) -> None:
 def render_markdown(report: Report) -> str:
     """The section as text."""
     parts = [f"## Token order of {code_span(report.subject.name)}", _summary(report)]
+    untested = phrases.not_checked(report)
+    lines = [f"{escape_markdown(', '.join(titles))}: {escape_markdown(why)}" for why, titles in untested.items()]
+    parts += _bullet_section("Not checked", lines)
     parts += _table("Checks", ("check", "result"), [(_law(f), _result(f), f) for f in phrases.checks(report.findings)])
     described = [
         (escape_markdown(phrases.property_name(f)), _result(f), f) for f in phrases.properties(report.findings)
@@ -41,8 +44,7 @@ def render_markdown(report: Report) -> str:
     parts += _bullet_section("Not applicable", lines)
     proved = [_proved_line(f, _name(f, report)) for f in report.findings if f.verdict == "proved"]
     parts += _bullet_section("Scope of the proofs", proved)
-    unmet = [_unmet_line(f, _name(f, report)) for f in (*report.violations, *report.undecided)]
-    parts += _bullet_section("Failed and undecided checks", unmet)
+    parts += _bullet_section("Failed checks", [_failed_line(f, _name(f, report)) for f in report.violations])
     assumed = [escape_markdown(text) + _codes_suffix(codes) for text, codes in phrases.assumptions(report).items()]
     if len(assumed) > ASSUMPTIONS_SHOWN:
         assumed[ASSUMPTIONS_SHOWN:] = [f"{len(assumed) - ASSUMPTIONS_SHOWN:,} more in the JSON"]
@@ -131,9 +133,10 @@ def _values_used(finding: Finding, limit: int = 3) -> str:
     return f"values used: {', '.join(code_span(n) for n in names[:limit])}{rest}"
 
 
-def _unmet_line(finding: Finding, name: str) -> str:
-    label = "failed" if finding.outcome == "fail" else "undecided"
-    text = f"{name} {label}: {escape_markdown(phrases.summary_clause(finding))}"
+def _failed_line(finding: Finding, name: str) -> str:
+    if finding.same_cause_as:
+        return f"{name} failed: {escape_markdown(witness_phrases.same_cause_text(finding))}"
+    text = f"{name} failed: {escape_markdown(phrases.summary_clause(finding))}"
     return f"{text}. To do: {escape_markdown(finding.remedy)}" if finding.remedy else text
 
 

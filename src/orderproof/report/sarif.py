@@ -1,8 +1,8 @@
 """The report as SARIF 2.1.0, for tools that show findings next to the source: one result for each unmet check.
 
-A failed check is an error, an undecided check a warning; both have kind "fail", since every other kind must have level
-"none". Passed checks and properties give no result, so that a healthy model raises no alert. The entries of a finding
-are its related locations.
+A failed check is an error. An undecided check is a warning, and with --strict also an expected law that does not apply.
+All have kind "fail", since every other kind must have level "none". Passed checks and properties give no result, so
+that a healthy model raises no alert. The entries of a finding are its related locations.
 
 - Every result has a physical location: code scanning rejects a file with one result that has none. It is the
   line that the text report names (`place.finding_place`), or the subject by its name.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -60,9 +61,10 @@ def render_sarif(report: Report) -> str:
                 "exitCodeDescription": phrases.escape_control_characters(summary.exit_code_text(report)),
             }
         ],
-        "results": [_result(subject, f, rule_indices[f.code]) for f in report.findings if not f.expectation_met],
+        "results": [_result(subject, f, rule_indices[f.code]) for f in report.unmet],
         "properties": {
             "subject": phrases.escape_control_characters(phrases.subject_line(report.subject)),
+            "notChecked": _escape_all(f"{', '.join(laws)}: {why}" for why, laws in phrases.not_checked(report).items()),
             "notes": _escape_all(report.notes),
         },
     }
@@ -103,7 +105,7 @@ def _result(subject: str, finding: Finding, rule: int) -> dict[str, Any]:
         "ruleId": phrases.escape_control_characters(finding.code),
         "ruleIndex": rule,
         "kind": "fail",
-        "level": "warning" if finding.verdict == "undecided" else "error",
+        "level": "warning" if finding.verdict in ("undecided", "not_applicable") else "error",
         "message": {"text": _plain(lines)},
         "locations": [
             {
@@ -183,5 +185,5 @@ def _plain(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 
-def _escape_all(lines: tuple[str, ...]) -> list[str]:
+def _escape_all(lines: Iterable[str]) -> list[str]:
     return [phrases.escape_control_characters(line) for line in lines]

@@ -99,12 +99,21 @@ def exit_code_text(report: Report) -> str:
     code = report.exit_code
     if report.interrupted:
         return f"interrupted; {phrases.pluralize(len(report.findings), 'finding')} so far"
-    if code == 0 and not report.findings:
-        return "no law was checked"
+    if code == 1:
+        return "; ".join(expectation_text(f) for f in report.violations)
     if code == 0:
-        return "every check passed" if phrases.checks(report.findings) else "nothing is expected of this model"
-    findings = report.violations if code == 1 else report.undecided
-    return "; ".join(expectation_text(f) for f in findings) + ("; no check failed" if code == 3 else "")
+        text = "every check passed" if phrases.checks(report.findings) else "nothing is expected of this model"
+        return f"{text}; {_untested_text(report)} (exit code 3 with --strict)" if report.untested else text
+    texts = [expectation_text(f) for f in report.undecided]
+    texts += [] if texts or report.decided else ["no law was decided, so nothing was checked"]
+    texts += [_untested_text(report)] if report.strict and report.untested else []
+    return "; ".join([*texts, "no check failed"])
+
+
+def _untested_text(report: Report) -> str:
+    """``2 expected laws were not checked``."""
+    number = len({(f.code, f.law) for f in report.untested})
+    return f"{phrases.pluralize(number, 'expected law was', 'expected laws were')} not checked"
 
 
 def details_hint(report: Report) -> str:

@@ -39,8 +39,8 @@ class _AuditPrinter(EvidencePrinter):
         self._line(_text(summary.summary_sentence(report)), indent=0)
         if near := summary.almost_causal(report):
             self._line(_text(near), indent=0)
+        self._not_checked(report)
         self._failed(report)
-        self._undecided(report)
         self._properties(report.findings)
         if report.sentence_pair:
             self._swap(report.sentence_pair)
@@ -83,7 +83,7 @@ class _AuditPrinter(EvidencePrinter):
     def _failure_rows(self, finding: Finding) -> list[tuple[str, Text]]:
         """The line, its mask, the witness or the reason, and the change."""
         place = shown_place(finding)
-        rows = [("because", _text(phrases.expectation_reason(finding)))]
+        rows = [("because", _text(finding.expected_because))]
         rows += [("line", _text(place.source)), ("", _text(place.text))]
         if (mask := mask_of(finding)) is not None:
             drawn = [_text(line, "bold") for line in mask_lines(mask)]
@@ -94,12 +94,9 @@ class _AuditPrinter(EvidencePrinter):
             rows.append(("found", _text(phrases.evidence_text(finding))))
         return [row for row in [*rows, *fix_rows(finding)] if row[1].plain]
 
-    def _undecided(self, report: Report) -> None:
-        lines = [
-            f"{phrases.law_title(g.first)}: {phrases.summary_clause(g.first)}"
-            for g in groups_with(report.findings, "undecided")
-        ]
-        self._list("Undecided", lines)
+    def _not_checked(self, report: Report) -> None:
+        untested = phrases.not_checked(report)
+        self._list("Not checked", [f"{', '.join(titles)}: {reason}" for reason, titles in untested.items()])
 
     def _properties(self, findings: tuple[Finding, ...]) -> None:
         if property_groups(findings):

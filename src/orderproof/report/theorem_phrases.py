@@ -22,11 +22,19 @@ def proof_scope_text(scope: Scope, theorem: Theorem | None) -> str:
         return "for these weights" if these else "for every value of every parameter"
     if theorem.proved:
         text = "; ".join([theorem_text(theorem), *_compared(scope)])
-        return f"{text}; for every length not proved: {theorem.reason}" if theorem.reason else text
+        return f"{text}; {_not_proved(theorem)}" if theorem.reason else text
     tokens = f"{scope.length:,} token{'' if scope.length == 1 else 's'}"
     weights = "these weights" if these else "every weight"
-    reason = f"for every length not proved: {theorem.reason or 'no reason is recorded'}"
-    return "; ".join([f"at {tokens} for {weights}", *_compared(scope), reason])
+    return "; ".join([f"at {tokens} for {weights}", *_compared(scope), no_theorem_text(theorem)])
+
+
+def no_theorem_text(theorem: Theorem | None) -> str:
+    """Why a law is not proved for every length; empty if it is, or if that was not tried."""
+    return "" if theorem is None or theorem.proved else _not_proved(theorem)
+
+
+def _not_proved(theorem: Theorem) -> str:
+    return f"for every length not proved: {theorem.reason or 'no reason is recorded'}"
 
 
 def _compared(scope: Scope) -> list[str]:

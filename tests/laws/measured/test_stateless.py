@@ -14,6 +14,9 @@ from orderproof import audit
 from orderproof.laws.measured import stateless
 from orderproof.models import from_module
 from orderproof.records.audit import Finding
+from tests.laws.measured.kept_by_shape import KINDS, ImageAdapter, Images, OfPart, Reader, line_of
+
+SAME_SHAPE = "another call of the same shape as the second one, and as the first"
 
 
 class BuildsItsMask(nn.Module):
@@ -76,3 +79,33 @@ def test_a_mask_that_each_call_builds_is_correct() -> None:
     compared = {c.description for c in finding.measurement.comparisons if c.float32 is not None}
     assert {f"a {word} call as the second one, and as the first" for word in ("longer", "shorter")} <= compared
     assert finding.verdict == "held"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_value_that_is_kept_by_shape_is_found_at_its_line(kind: type[Reader]) -> None:
+    ids = torch.randint(0, kind.vocabulary - 1, (2, 7), generator=torch.Generator().manual_seed(0))
+    ids[0, 0] = kind.vocabulary - 1
+    (kept,) = audit(from_module(kind(keeps=True), (ids,)), laws=["stateless"]).findings
+    assert (kept.verdict, kept.outcome) == ("refuted", "fail")
+    assert kept.witness is not None
+    assert kept.witness.change == SAME_SHAPE
+    assert kept.witness.first_violating_source == line_of(kind)
+    (none,) = audit(from_module(kind(keeps=False), (ids,)), laws=["stateless"]).findings
+    assert none.verdict == "held"
+
+
+def test_inputs_without_tokens_are_compared_at_their_shape() -> None:
+    (kept,) = audit(ImageAdapter(keeps=True), laws=["stateless"]).findings
+    assert kept.verdict == "refuted"
+    assert kept.witness is not None
+    assert kept.witness.first_violating_source == line_of(Images)
+    (none,) = audit(ImageAdapter(keeps=False), laws=["stateless"]).findings
+    assert none.verdict == "held"
+    assert none.measurement is not None
+    assert SAME_SHAPE in {c.description for c in none.measurement.comparisons if c.float32 is not None}
+
+
+def test_the_module_of_a_kept_value_is_named() -> None:
+    (kept,) = audit(from_module(OfPart(keeps=True), (torch.randint(0, 12, (2, 7)),)), laws=["stateless"]).findings
+    assert kept.witness is not None
+    assert kept.witness.first_violating_module == "masks"

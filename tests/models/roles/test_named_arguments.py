@@ -121,7 +121,7 @@ def test_a_stated_mask_without_an_effect_needs_its_convention() -> None:
 
 
 def test_position_ids_with_any_name_can_be_stated() -> None:
-    assert verdicts(Positions(), "position_ids") == {"labelled": "not_applicable"}
+    assert verdicts(Positions(), "position_ids") == {"labelled": "undecided"}
     assert verdicts(Positions(), "position_ids", position_ids="where") == {"labelled": "proved"}
     noted = from_module(Positions(), IDS, position_ids="where").notes
     assert noted == ("argument 'where' takes position ids, as stated",)
@@ -133,7 +133,7 @@ def test_a_module_can_be_said_to_take_no_position_ids() -> None:
             return super().forward(ids, position_ids)
 
     assert verdicts(Common(), "position_ids") == {"labelled": "proved"}
-    assert verdicts(Common(), "position_ids", position_ids="none") == {"labelled": "not_applicable"}
+    assert verdicts(Common(), "position_ids", position_ids="none") == {"labelled": "undecided"}
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,10 @@ def test_statements_that_do_not_fit_are_refused(stated: dict[str, str], message:
         from_module(Visible(), IDS, **stated)
 
 
-def test_a_stated_mask_needs_tokens_along_axis_1() -> None:
-    with pytest.raises(UsageError, match="expected tokens along axis 1 of the first input with mask"):
+def test_a_stated_mask_of_tokens_along_axis_0_must_hide_one() -> None:
+    with pytest.raises(
+        UsageError, match=r"expected argument 'hx' of forward\(input, hx\) to hide tokens; it hides none"
+    ):
         from_module(nn.GRU(16, 16), torch.randn(7, 2, 16), token_axis=0, mask="hx")
 
 

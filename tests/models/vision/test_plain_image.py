@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from orderproof import audit
-from orderproof.errors import SubjectError
 from orderproof.models import from_module
+from orderproof.models.vision.plain_image import WHOLE_ROWS_REASON
 
 IMAGE = torch.randn(2, 3, 8, 8)
 
@@ -55,10 +55,76 @@ def test_the_patches_of_a_plain_vit_are_its_tokens(positions, pooled):
     assert report.subject.axes["output"] == f"{names}, from the graph"
 
 
-def test_an_image_that_takes_another_path_is_refused():
+def test_an_image_that_takes_another_path_has_laws_of_whole_rows():
     class Skips(ViT):
         def forward(self, image):
-            return super().forward(image) + image.mean()
+            return super().forward(image) + image.mean((1, 2, 3), keepdim=True).flatten(1)[..., None]
 
-    with pytest.raises(SubjectError, match=r"no token axis found in inputs of shape \(2, 3, 8, 8\)"):
-        from_module(Skips(positions=False, pooled=True), IMAGE)
+    subject = from_module(Skips(positions=False, pooled=False), IMAGE)
+    assert subject.patch_embedding_path is None
+    assert subject.notes == (WHOLE_ROWS_REASON,)
+    outcomes = {f.law: f.outcome for f in audit(subject, laws=["permutation", "batch", "stateless"]).findings}
+    assert outcomes == {"permutation": "not_applicable", "batch": "pass", "stateless": "pass"}
+
+
+class Inline(nn.Module):
+    """A transformer whose forward makes the patches; subclasses choose how. A shared scale couples the rows."""
+
+    def __init__(self, *, shared=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.proj, self.shared = nn.Conv2d(3, 16, 2, 2), shared
+        self.weight = nn.Parameter(torch.randn(16, 12))
+        self.positions = nn.Parameter(torch.randn(1, 16, 16))
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+
+    def patches(self, image):
+        raise NotImplementedError
+
+    def forward(self, image):
+        x = self.patches(image / image.std() if self.shared else image) + self.positions
+        return self.layer(x).mean(1)
+
+
+class ByConvolution(Inline):
+    def patches(self, image):
+        return self.proj(image).flatten(2).transpose(1, 2)
+
+
+class ByFunction(Inline):
+    def patches(self, image):
+        return nn.functional.conv2d(image, self.weight.view(16, 3, 2, 2), stride=2).flatten(2).mT
+
+
+class ByUnfold(Inline):
+    def patches(self, image):
+        return nn.functional.unfold(image, 2, stride=2).transpose(1, 2) @ self.weight.T
+
+
+class ByReshape(Inline):
+    def patches(self, image):
+        grid = image.unflatten(3, (4, 2)).unflatten(2, (4, 2)).permute(0, 2, 4, 1, 3, 5)
+        return grid.flatten(3).flatten(1, 2) @ self.weight.T
+
+
+class InGrid(Inline):
+    def patches(self, image):
+        grid = self.proj(image)
+        return (grid + nn.functional.avg_pool2d(grid, 3, 1, 1)).permute(0, 2, 3, 1).reshape(len(image), -1, 16)
+
+
+@pytest.mark.parametrize("kind", [ByConvolution, ByFunction, ByUnfold, ByReshape, InGrid])
+def test_patches_that_the_forward_makes(kind):
+    laws = ["permutation", "batch", "stateless", "batch_composition", "save_load"]
+    module = kind()
+    subject = from_module(module, IMAGE)
+    by_module = kind in (ByConvolution, InGrid)
+    assert (subject.patch_embedding_path, subject.default_length) == (("proj.rows", 16) if by_module else (None, 3))
+    outcomes = {f.law: f.outcome for f in audit(subject, laws=laws).findings}
+    assert outcomes.pop("permutation") == (
+        ("undecided" if kind is InGrid else "yes") if by_module else "not_applicable"
+    )
+    assert outcomes == {"batch": "pass", "stateless": "pass", "batch_composition": "pass", "save_load": "pass"}
+    assert isinstance(module.proj, nn.Conv2d)  # a copy has two steps
+    coupled = {f.law: f.outcome for f in audit(kind(shared=True), inputs=(IMAGE,), laws=laws).findings}
+    assert (coupled["batch"], coupled["batch_composition"]) == ("fail", "fail")

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from orderproof.auditing.decide.theorems import EVERY_DEPTH_ASSUMPTION
 from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
@@ -17,6 +18,7 @@ from orderproof.theorems.agreement import prove_agreement
 from orderproof.theorems.branches import walk_branch
 from orderproof.theorems.certificates.agreement import recording_record
 from orderproof.theorems.certificates.notation import formula_data
+from orderproof.theorems.output_proof import OutputProof
 from orderproof.theorems.statement import MASK, TOKEN_INPUT
 from orderproof_recheck.assumptions import REAL_NUMBERS
 from orderproof_recheck.certificate_file import KIND, VERSION
@@ -90,7 +92,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
         "output": output,
         "subject": "a small program",
         "claim": {},
-        "assumptions": [REAL_NUMBERS, *results[output].assumptions],
+        "assumptions": assumptions(results[output], graphs),
         "calls": [
             {
                 "shared": list(roles[1:]),
@@ -106,6 +108,13 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
         ],
         "digest": "",
     }
+
+
+def assumptions(result: OutputProof, graphs: Sequence[OpenGraph]) -> list[str]:
+    """The sentences that a certificate of this proof states."""
+    of_recordings = [text for graph in graphs for text in graph.assumptions]
+    of_depth = [EVERY_DEPTH_ASSUMPTION] if result.every_depth else []
+    return [REAL_NUMBERS, *dict.fromkeys([*of_recordings, *result.assumptions, *of_depth])]
 
 
 _made: dict[tuple[str, str], Certificate | None] = {}

@@ -37,6 +37,7 @@ ZERO_TO_ZERO = frozenset({
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
 ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
+ORS = frozenset({"__or__", "bitwise_or", "logical_or"})
 FINITE_AT_ZERO = frozenset({
     "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
 })  # fmt: skip
@@ -69,6 +70,9 @@ def pointwise(step: Step) -> list[Derived]:
         return [Derived.of_value(whole, "bool")]
     name = "where" if step.name == "masked_fill" else step.name
     values = [x.value for x in elements]
+    deciding = FALSE if step.name in ANDS else TRUE if step.name in ORS else None
+    if step.claim.dtype == "bool" and deciding is not None and any(v is deciding for v in values):
+        return [Derived.of_value(deciding, "bool")]
     value: Value | None = None
     common = promoted([1 if isinstance(x, Term) else x for x in arguments]) if len(arguments) == 2 else None
     if all(v is not None and not _wraps(v, common) for v in values):

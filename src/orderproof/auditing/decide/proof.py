@@ -35,6 +35,7 @@ def proof_scope(context: AuditContext, done: LawWalk, *, states_uniform: bool = 
         assumptions.append(SEPARATE_INPUTS_ASSUMPTION)
     if drawn := [n.name for n in start_axes(context, captured) if draws_random_numbers(n)]:
         assumptions.append(f"the same random numbers in both runs: {first_names(drawn)}")
+    assumptions += [context.subject.mode] if context.subject.mode else []
     assumptions += uniform_assumption(done) if states_uniform else ()
     assumptions += change_assumptions(captured.changed_state)
     if captured.outside:

@@ -41,6 +41,7 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     held = [f"input_{k}" for k, role in enumerate(calls.roles(call_mode)) if role == FIXED]
     same = [f"the same in both runs: {', '.join(held)}"] if held else []
     same += [SEPARATE_INPUTS_ASSUMPTION] if len(calls.roles(call_mode)) > 1 else []
+    same += [calls.inputs.subject.mode] if calls.inputs.subject.mode else []
     same += [MASK_ASSUMPTION] if MASK in calls.roles(call_mode) else []
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
     if not calls.open_length:

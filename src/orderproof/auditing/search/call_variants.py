@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from orderproof.auditing.record.context import AuditContext
-from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS
+from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PADS_WITHIN
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured.lengths import matrix_weight_count
 from orderproof.models import Subject
@@ -53,7 +53,7 @@ def calls_with_other_rows(context: AuditContext, law: ProvedLaw, finding: Findin
     del law
     call_mode, recorded = finding.call_mode or DEFAULT_SETTING, context.batch_size
     proved = f"it is proved with {_rows(recorded)}"
-    affordable = max(recorded, MAX_WORK / (context.length * _weight_count(context.runnable.subject)))
+    affordable = max(recorded, MAX_WORK / (context.length * weight_count(context.runnable.subject)))
     for count in rows_without_theorem(finding.theorem):
         there = context.with_rows(count) if count != recorded and count <= affordable else None
         runs = "" if there is None else there.runs_in_call_mode(call_mode)
@@ -63,10 +63,17 @@ def calls_with_other_rows(context: AuditContext, law: ProvedLaw, finding: Findin
 
 def calls_with_other_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:
     """The calls with other attention masks, if no theorem covers every mask."""
-    if finding.call_mode not in PAD_LAYOUTS or (_decides(finding.theorem) and finding.theorem.covers):
+    if (
+        finding.call_mode not in PAD_LAYOUTS
+        or finding.call_mode in law.call_modes_of_one_side
+        or (_decides(finding.theorem) and finding.theorem.covers)
+    ):
         return
     proved = f"it is proved at {finding.scope.length} tokens with pads at other places"
+    pooled = law.one_call_mode_suffices(context.dims_for(law, finding.output))
     for layout in PAD_LAYOUTS:
+        if pooled and layout in PADS_WITHIN:  # which token is the first or the last one is said of neither
+            continue
         runs = context.runs_in_call_mode(layout) if layout in law.call_modes_of_other_masks else ""
         if not isinstance(runs, str):
             yield OtherCall(layout, PAD_LAYOUT_TEXTS[layout], proved, context, layout, runs)
@@ -107,7 +114,7 @@ def lengths_without_theorem(subject: Subject, finding: Finding) -> list[int]:
 
 def _longest(subject: Subject) -> float:
     """The greatest length [tokens] of a run: what the model takes, and what is affordable."""
-    longest = min(MAX_LENGTH, MAX_WORK / _weight_count(subject))
+    longest = min(MAX_LENGTH, MAX_WORK / weight_count(subject))
     return longest if subject.max_length is None else min(longest, subject.max_length)
 
 
@@ -127,7 +134,8 @@ def _tested_lengths(context: AuditContext, call_mode: str, theorem: Theorem | No
     return lengths
 
 
-def _weight_count(subject: Subject) -> int:
+def weight_count(subject: Subject) -> int:
+    """The number of weights that every token is multiplied by; at least 1."""
     return max(matrix_weight_count(subject.module), 1)
 
 

@@ -109,7 +109,8 @@ def _agrees_in_a_layout(
     for layout in token_layouts(dims):
         search = WitnessSearch(call.runs, law, output, layout, None)
         search = search.with_restored_state() if restores_state else search
-        agrees = search.compare_at(call.length or search.context.length, count)
+        every = call.length is not None and not call.is_covered
+        agrees = search.compare_at(call.length or search.context.length, count, every=every)
         if agrees is not False:
             break
     return agrees
@@ -123,4 +124,4 @@ def _decided(finding: Finding, found: list[Finding], call: OtherCall, *, expects
     if finding.call_mode == violated.call_mode:
         witness = violated.witness.model_copy(update={"onset": f"{call.proved} and violated {call.words}"})
         violated = violated.model_copy(update={"witness": witness})
-    return expected_as_in_proved_call(violated, call.proved) if expects_same else violated
+    return expected_as_in_proved_call(violated, call.proved, unstated=expects_same)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from orderproof.auditing.record.law_walk import Weights
+from orderproof.auditing.search.call_variants import weight_count
 from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.auditing.search.replacements import (
     Replacement,
@@ -15,6 +16,7 @@ from orderproof.auditing.search.replacements import (
     rare_values,
     values_of_branches,
 )
+from orderproof.auditing.search.row_runs import differing_changes
 from orderproof.diagnosis.counterexample import Counterexample, find_counterexample
 from orderproof.diagnosis.tolerances import ROUNDING_FACTOR
 from orderproof.laws import InputChange
@@ -24,7 +26,12 @@ from orderproof.records.audit import Witness
 COMPARED_CHANGES = 4  # at a length at which nothing is proved
 FEWER_CHANGES = 2  # at a length at which a theorem holds, and at a long one: the first and the last change
 LONG = 100  # [tokens]
+MIN_CHANGES = 16  # of all changes at a length, however much work they are
+MOST_WORK = 5e8  # tokens times weights in matrices, of all changes at a length; every cut of a tiny model at 64 tokens
+MOST_RUNS = 64  # where rows cannot be added
+MOST_REPEATED = 4  # changes that differ in one call, each repeated as a pair of runs
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
+Changes = Callable[[int], Iterable[InputChange]]
 
 
 class WitnessSearch(LawRuns):
@@ -40,6 +47,7 @@ class WitnessSearch(LawRuns):
         """A counterexample with the given weights; for `all` weights, else one with random weights."""
         found = (
             self._search(self.lengths())
+            or self._search_every_change()
             or self._search_with_replacements(self._pad_tokens(), self.lengths())
             or self.search_other_branches()
             or self._search_with_replacements(self._rare_values(), self.lengths())
@@ -55,12 +63,29 @@ class WitnessSearch(LawRuns):
         self.note_float64_failure()
         return found
 
-    def _search(self, lengths: list[int]) -> Counterexample | None:
+    def _search(self, lengths: list[int], changes: Changes | None = None) -> Counterexample | None:
         """A counterexample in float64, else one in the dtype of a model that does not run in float64."""
-        found = find_counterexample(lengths, self._changes, self)
+        found = find_counterexample(lengths, changes or self._changes, self)
         if found is None and (self.runs.copy_failure or self.runs.float64_failure):
-            found = find_counterexample(lengths, self._changes, self, own_dtype=True)
+            found = find_counterexample(lengths, changes or self._changes, self, own_dtype=True)
         return found
+
+    def _search_every_change(self) -> Counterexample | None:
+        """A counterexample at the length of the audit among all changes, if `_changes` leaves some out."""
+        length = self.context.token_count
+        more = self._differing_changes(length, tried=len(list(self._changes(length))))
+        return self._search([length], lambda _: more) if more else None
+
+    def _differing_changes(self, length: int, tried: int) -> list[InputChange]:
+        """The changes that differ most in calls with many of them; none if no more than `tried` are to be made."""
+        every = list(self.law.every_change(length, self.context.batch_size))
+        if len(every) <= tried:
+            return []
+        most = max(MIN_CHANGES, int(MOST_WORK / (length * weight_count(self.runs.subject))))
+        some = [every[k] for k in evenly_spaced(len(every), most)]
+        found = differing_changes(self, length, some)
+        # Without rows each change is a run of its own.
+        return [some[k] for k in evenly_spaced(len(some), MOST_RUNS)] if found is None else found[:MOST_REPEATED]
 
     def _search_with_replacements(
         self, replacements: Iterable[Replacement], lengths: list[int]
@@ -104,10 +129,14 @@ class WitnessSearch(LawRuns):
             tokens, others = self.tokens(self.context.token_count)
             yield from rare_values(values, tokens.inputs, others.inputs, self.runs.axes)
 
-    def compare_at(self, length: int, count: int) -> bool | None:
-        """True if the runs of `count` changes at a length agree, False if some do not, None if none can be made."""
+    def compare_at(self, length: int, count: int, *, every: bool = False) -> bool | None:
+        """True if the runs of `count` changes at a length agree, False if some do not, None if none can be made.
+
+        ``every``: also of those that differ among all changes.
+        """
         changes = list(self._changes(length))
         few = [changes[k] for k in evenly_spaced(len(changes), count)] if changes else []
+        few += self._differing_changes(length, tried=count) if every else []
         try:
             found = find_counterexample([length], lambda _: few, self, own_dtype=True)
         except SystemExit:  # raised by the model

@@ -7,7 +7,9 @@ Lemma (pointwise_equivariant). Let C[e] = h(A[e], B[e], ...) elementwise, with b
      unchanged: A + B is [2, 4], then [3, 3].
   4. An element that one operand alone decides depends on that operand alone: 0 x, 0 / x, -inf + x, False and x,
      True or x, and the branch that `where` does not take.
-Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands.
+  5. An integer equals itself: x == x is true and x < x false, whatever x is.
+Proof. 1: C'[m(e)] = h(A'[m(e)], B'[m(e)]) = h(A[e], B[e]). 2 is 1. 4: h is constant in the other operands. 5:
+elementary.
 Arithmetic: exact in floating point too; case 4 needs finite x, and a divisor x that is not 0.
 Machine-checked (proofs/rules/pointwise_lemma.v): pointwise_equivariant, pointwise_constant, pointwise_not_determined,
 pointwise_decided.
@@ -31,11 +33,13 @@ from orderproof.diagnosis.domain.axis_labels import align_to_labels, broadcast_l
 from orderproof.diagnosis.domain.fact import NEVER, DependenceArray, Fact, constant_dependence, fact_with_ranges
 from orderproof.diagnosis.domain.move import STILL
 from orderproof.diagnosis.domain.values import ValueRanges
+from orderproof.diagnosis.equal_entries import OF_EQUAL, compared_with_itself
 from orderproof.diagnosis.operands import Operand, elementwise_dependence, with_uniform_axes_of_constant
 from orderproof.diagnosis.rule import OperatorCall, RuleNotApplicable, dtype_of, rule
 from orderproof.diagnosis.value_transfer import (
     MULTIPLY,
     OPERATORS_WITH_ABSORBING_VALUES,
+    absorbs_all,
     has_large_constant,
     has_large_number,
     select,
@@ -58,6 +62,9 @@ def pointwise(call: OperatorCall) -> Fact:
     if name in ("tril", "triu"):
         return _tril_triu(call, name)
     result = _elementwise_fact(call, name)
+    if name in OF_EQUAL and (same := compared_with_itself(call.node)) is not None:
+        ranges = (result.ranges or ValueRanges.ordinary(len(call.shape))).with_exact(same, OF_EQUAL[name])
+        return fact_with_ranges(call.shape, result.moves, result.dependence, ranges)
     if name in ("_to_copy", "to") and dtype_of(call.node) in INDEX_DTYPES and dtype_of(call.args[0]) in INDEX_DTYPES:
         return replace(result, index_coverage=call.fact(call.args[0]).index_coverage)
     return result
@@ -93,7 +100,7 @@ def _dependence_and_ranges(
     """Dependence and value ranges of the result, from the value ranges of the operands."""
     ranges = [_operand_ranges(call, o, table=name in MULTIPLY) for o in operands]
     dependence = join(dependences)
-    if all(r.is_ordinary for r in ranges) and not has_large_number(call, name):
+    if all(r.is_ordinary for r in ranges) and not (has_large_number(call, name) or absorbs_all(call, name)):
         return dependence, None
     if name in ("where", "masked_fill"):
         _mark_used(call, operands, ranges)

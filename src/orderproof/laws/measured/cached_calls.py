@@ -13,6 +13,7 @@ from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.errors import OutputShapeError
 from orderproof.laws.measured.model_state import PristineModel
 from orderproof.recording.execution import relative_difference
+from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.weight_bits import weight_bits
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ class CachedCalls:
         self._outputs: dict[tuple[Any, ...], Tensor] = {}
         self._memo: dict[str, Any] = {}
         self._first: PristineModel | None = None
+        self._owned: OwnedState | None = None
         self._changed_models: dict[tuple[str, ...], dict[str, tuple[ModelAdapter, PristineModel]]] = {}
         self._loaded: dict[torch.dtype, CachedCalls] = {}
         self._used: dict[Any, list[dict[str, int]]] = {}  # keys of the two above, with the weights as they were made
@@ -141,6 +143,7 @@ class CachedCalls:
     def remember_first_state(self) -> None:
         """Keep the model as it is now, before its first call: a copy of all but its parameters."""
         try:
+            self._owned = owned_state(self.adapter.module)
             self._first = PristineModel(self.adapter.module)
         except Exception:  # noqa: BLE001 - third-party code: a module may hold what cannot be copied
             self._first = None
@@ -149,6 +152,12 @@ class CachedCalls:
     def remembers_first_state(self) -> bool:
         """True if the model before its first call is known."""
         return self._first is not None if self.base is None else self.base.remembers_first_state
+
+    def restore_shared_state(self) -> None:
+        """Put back what copies of the model share with it: values of classes, closures and global variables."""
+        owned = self._owned if self.base is None else self.base._owned
+        if owned is not None:
+            owned.put_back()
 
     def is_in_first_state(self) -> bool:
         """True if the model, and each copy that a law made of it, is as before its first call; False if not known."""
@@ -167,7 +176,7 @@ class CachedCalls:
         if self._first is None:
             return None
         module = self._first.own() if own else self._first.shared()
-        fresh = self.for_adapter(self.adapter.with_module(module), first=self._first)
+        fresh = self.for_same_model(self.adapter.with_module(module))
         fresh._origin = None if own else self._origin or (self, ())
         return fresh
 
@@ -265,8 +274,12 @@ class CachedCalls:
         calls = CachedCalls(adapter, self.seed, double=wide, floats=None if wide else self.float_dtype)
         if first is None:
             return self._watched(calls)
-        calls._first = first
+        calls._first, calls._owned = first, self._owned
         return calls
+
+    def for_same_model(self, adapter: ModelAdapter) -> CachedCalls:
+        """The same calls by another adapter of this model, whose state before the first call is known."""
+        return self.for_adapter(adapter, first=self._first)
 
     def _watched(self, calls: CachedCalls) -> CachedCalls:
         """The calls, with the first state of their model if that of this model is watched."""

@@ -32,18 +32,40 @@ class DtypeMode(NamedTuple):
 
 
 def position_count(calls: CachedCalls) -> int:
-    """The number of positions to test: the rows of a table, else a default if the model accepts the last of them."""
+    """The number of positions to test: the rows of a table, else a default if the model accepts the last of them.
+
+    A model that states no context length and refuses the last one has as many as calls accept.
+    """
     adapter = calls.adapter
     if adapter.max_positions is not None:
         return adapter.max_positions
     usual = adapter.family_max_positions or DEFAULT_POSITION_COUNT
-    stated = adapter.config_max_positions or usual
-    if usual > stated:
-        try:
-            calls.forward_at(calls.sample_tokens(1, rows=1), calls.default_position_ids(1, rows=1, start=usual - 1))
-        except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
-            return stated
-    return max(usual, stated)
+    stated = adapter.config_max_positions
+    if stated is not None and stated >= usual:
+        return stated
+    if _accepts_position(calls, usual - 1):
+        return usual
+    return stated or calls.memoize("position count", lambda: _accepted_positions(calls, usual))
+
+
+def _accepted_positions(calls: CachedCalls, refused: int) -> int:
+    """The number of positions below a refused one that calls accept, up to the first that is refused."""
+    accepted = calls.default_length
+    while refused - accepted > 1:
+        middle = (accepted + refused) // 2
+        if _accepts_position(calls, middle - 1):
+            accepted = middle
+        else:
+            refused = middle
+    return accepted
+
+
+def _accepts_position(calls: CachedCalls, position: int) -> bool:
+    try:
+        calls.forward_at(calls.sample_tokens(1, rows=1), calls.default_position_ids(1, rows=1, start=position))
+    except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
+        return False
+    return True
 
 
 def dtype_modes(calls: CachedCalls) -> Iterator[DtypeMode]:

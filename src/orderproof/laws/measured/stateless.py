@@ -2,6 +2,7 @@
 
     f(a), f(b), f(a): the first and the last are equal for every b: longer, shorter, another batch size, decoding.
     f(b) as the first call, and as the second one after f(a), are equal: a mask may be built in the first call.
+    b is longer or shorter, or has the shape of a and other content: what is kept by shape may depend on content.
 
 Source: elementary; broken by tables, masks and offsets that are kept from an earlier call.
 """
@@ -10,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from math import inf
+
+from torch import Tensor
 
 from orderproof.adapter import ModelAdapter
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.compared_ids import texts_with_compared_ids
 from orderproof.laws.measured.controls import replace_last_token
 from orderproof.laws.measured.lengths import affordable_thresholds
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.recording.execution import relative_difference
 
 MAX_TOKENS = 600  # of a call between the two calls that are compared
 
@@ -40,8 +46,10 @@ class Stateless(MeasuredLaw):
             yield Comparison("after decoding", partial(_compare_after_call, tokens=calls.default_length, keep=True))
         if calls.remembers_first_state:
             yield Comparison("after the calls of all laws before", _compare_first_state)
-        if calls.remembers_first_state and calls.base is None and adapter.has_token_axis:
-            for words, tokens in (("longer", 2 * calls.default_length + 1), ("shorter", calls.default_length // 2)):
+        if calls.remembers_first_state and calls.base is None:
+            yield Comparison("another call of the same shape as the second one, and as the first", _compare_same_shape)
+            lengths = (("longer", 2 * calls.default_length + 1), ("shorter", calls.default_length // 2))
+            for words, tokens in lengths if adapter.has_token_axis else ():
                 run = partial(_compare_second_call, tokens=min(tokens, adapter.max_positions or tokens))
                 yield Comparison(f"a {words} call as the second one, and as the first", run)
 
@@ -77,12 +85,29 @@ def _compare_after_call(calls: CachedCalls, *, tokens: int, rows: int = 2, keep:
 
 def _compare_second_call(calls: CachedCalls, *, tokens: int) -> OutputPair:
     """The output of a call of a model that was not called before, and after its default call."""
-    fresh, used = (calls.as_before_the_first_call(own=True) for _ in range(2))
-    if fresh is None or used is None:
-        raise UnsupportedCallError("the model before its first call is not known")
-    text = calls.sample_tokens(tokens, rows=2, other=2)
-    used.uncached_call(calls.default_tokens, keep=False)
-    return fresh.uncached_call(text, keep=False).output, used.uncached_call(text, keep=False).output
+    return _first_and_second(calls, calls.sample_tokens(tokens, rows=2, other=2))
+
+
+def _compare_same_shape(calls: CachedCalls) -> OutputPair:
+    """The same for calls of the default shape: a random one, and with ids that the model compares its input with."""
+    pairs = [_first_and_second(calls, calls.sample_tokens(other=2))]
+    for text in texts_with_compared_ids(calls):
+        try:
+            pairs.append(_first_and_second(calls, text))
+        except (RuntimeError, ValueError, IndexError):
+            continue  # the model refuses these ids
+    return max(pairs, key=lambda pair: relative_difference(*pair) if pair[0].shape == pair[1].shape else inf)
+
+
+def _first_and_second(calls: CachedCalls, text: Tensor) -> OutputPair:
+    outputs = []
+    for before in ((), (calls.default_tokens,)):
+        fresh = calls.as_before_the_first_call(own=True)
+        if fresh is None:
+            raise UnsupportedCallError("the model before its first call is not known")
+        calls.restore_shared_state()
+        outputs.append([fresh.uncached_call(x, keep=False).output for x in (*before, text)][-1])
+    return outputs[0], outputs[1]
 
 
 def _compare_first_state(calls: CachedCalls) -> OutputPair:

@@ -24,6 +24,7 @@ from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fac
 from orderproof.diagnosis.domain.move import STILL
 from orderproof.errors import OutputShapeError
 from orderproof.laws.causal_mask_line import causal_line_change
+from orderproof.laws.mixing_kinds import CONVOLUTION, OTHER
 from orderproof.laws.proved.proved_law import (
     UNKNOWN_ROWS,
     IndependenceLaw,
@@ -123,15 +124,15 @@ class CausalLaw(IndependenceLaw):
     def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str, *, applied: bool) -> str:
         return causal_line_change(line, visible, form, applied=applied)
 
-    def remedy_at_operator(self, name: str) -> Remedy | None:
-        if name in _OF_ATTENTION:
-            return None
-        return _PAD_CONVOLUTION if name.startswith(("conv", "_conv")) else _USE_EARLIER_TOKENS
-
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
-        for k in evenly_spaced(tokens - 1):
-            cut = tokens - 1 - k
-            yield InputChange(f"replace the tokens from {cut} on", first_replaced=cut)
+        yield from (self._replace_from(tokens - 1 - k, tokens, rows) for k in evenly_spaced(tokens - 1))
+
+    def every_change(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
+        yield from (self._replace_from(cut, tokens, rows) for cut in range(tokens - 1, 0, -1))
+
+    def _replace_from(self, cut: int, tokens: int, rows: int) -> InputChange:
+        del tokens, rows
+        return InputChange(f"replace the tokens from {cut} on", first_replaced=cut)
 
     def expected_and_actual(
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
@@ -180,12 +181,12 @@ class CausalLawAtRealTokens(CausalLaw):
         pairs: NDArray[np.bool_] = super().forbidden_pairs(tokens, rows) & self._real_slots(rows, tokens)[0][:, None]
         return pairs
 
-    def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
-        for change in super().input_changes(tokens, rows):
-            assert change.first_replaced is not None
-            slots = np.broadcast_to(np.arange(tokens) >= change.first_replaced, (rows, tokens))
-            text = f"{change.description}, {PAD_LAYOUT_TEXTS[self.layout]}"
-            yield replace(change, description=text, replaced_slots=slots)
+    def _replace_from(self, cut: int, tokens: int, rows: int) -> InputChange:
+        change = super()._replace_from(cut, tokens, rows)
+        slots = np.broadcast_to(np.arange(tokens) >= cut, (rows, tokens))
+        return replace(
+            change, description=f"{change.description}, {PAD_LAYOUT_TEXTS[self.layout]}", replaced_slots=slots
+        )
 
     def expected_and_actual(
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
@@ -204,18 +205,6 @@ class CausalLawAtRealTokens(CausalLaw):
         return real
 
 
-_OF_ATTENTION = {  # operators that mix the tokens in attention
-    "scaled_dot_product_attention", "softmax", "_softmax", "_safe_softmax", "matmul", "mm", "bmm", "baddbmm", "einsum",
-}  # fmt: skip
-_PAD_CONVOLUTION = Remedy(
-    text="Pad the convolution before the first token only, by dilation * (kernel_size - 1) entries.",
-    diff="-conv1d(x, weight, padding=kernel_size // 2)\n+conv1d(pad(x, (kernel_size - 1, 0)), weight)",
-)
-_USE_EARLIER_TOKENS = Remedy(
-    text="Compute the output of a token from this token and earlier ones: no statistic of the sequence, no shift "
-    "from later tokens, no scan from the end.",
-)
-
 LAW = CausalLaw(
     code="OP201",
     name="causal",
@@ -231,6 +220,16 @@ LAW = CausalLaw(
         "fails": Remedy(
             text="Attend to later tokens: a mask that should hide pads only hides later tokens too.",
             diff="-mask = create_causal_mask(...)\n+mask = create_bidirectional_mask(...)",
+        ),
+    },
+    remedies_by_mixing={
+        CONVOLUTION: Remedy(
+            text="Pad the convolution before the first token only, by dilation * (kernel_size - 1) entries.",
+            diff="-conv1d(x, weight, padding=kernel_size // 2)\n+conv1d(pad(x, (kernel_size - 1, 0)), weight)",
+        ),
+        OTHER: Remedy(
+            text="Compute the output of a token from this token and earlier ones: no statistic of the sequence, no "
+            "shift from later tokens, no scan from the end."
         ),
     },
     call_modes_without_theorem=("padded",),

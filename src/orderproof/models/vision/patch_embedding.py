@@ -166,7 +166,7 @@ def find_patch_embedding(
         if rows and (call.path == known_path if known_path else embeds or _is_flattened_convolution(call, leaf)):
             return call.path, int(call.out.shape[1]), ""
     if may_modify and leaf is not None and leaf.out.shape[0] % images == 0 and leaf.out[0, 0].numel() > 1:
-        return _install_two_step(model, leaf, leaf.out.shape[0] // images, run)
+        return install_two_step(model, leaf, leaf.out.shape[0] // images, run)
     raise NoTokenInputError(
         f"{name}: {type(model).__name__} has no patch embedding that gives [batch, token, width]; "
         "wrap the part after it in a module of yours and give example inputs"
@@ -180,7 +180,7 @@ def _first_convolution(calls: list[SubmoduleCall], known_path: str | None) -> Su
     return next((c for c in convolutions if path in (None, c.path)), None)
 
 
-def _install_two_step(model: Any, leaf: SubmoduleCall, frames: int, run: Callable[[], Any]) -> tuple[str, int, str]:
+def install_two_step(model: Any, leaf: SubmoduleCall, frames: int, run: Callable[[], Any]) -> tuple[str, int, str]:
     """Replace a convolution by one in two steps; the result of `find_patch_embedding`."""
     grid = tuple(leaf.out.shape[2:])
     tokens = leaf.out[0, 0].numel()
@@ -188,7 +188,7 @@ def _install_two_step(model: Any, leaf: SubmoduleCall, frames: int, run: Callabl
     split = TwoStepPatchEmbedding(leaf.part, (tokens,) + (1,) * (len(grid) - 1), frames)
     parent, _, last = leaf.path.rpartition(".")
     setattr(model.get_submodule(parent), last, split)
-    patches = _is_patch_convolution(leaf.part)
+    patches = is_patch_convolution(leaf.part)
     if not patches or not _same_output(before, run):
         split.grid = grid
     sides = " x ".join(str(side) for side in ((frames, *grid) if frames > 1 else grid))
@@ -206,14 +206,14 @@ def is_only_path(part: nn.Module, call: Callable[[Tensor], Any], draw: Callable[
     outputs: list[Any] = []
     handle = part.register_forward_hook(lambda _part, _inputs, out: outputs.append(out))
     try:
-        expected = _output_tensors(call(second))
+        expected = output_tensors(call(second))
     finally:
         handle.remove()
     if len(outputs) != 1:
         return False
     handle = part.register_forward_hook(lambda _part, _inputs, _out: outputs[0])
     try:
-        actual = _output_tensors(call(first))
+        actual = output_tensors(call(first))
     finally:
         handle.remove()
     return len(actual) == len(expected) and all(
@@ -221,12 +221,12 @@ def is_only_path(part: nn.Module, call: Callable[[Tensor], Any], draw: Callable[
     )
 
 
-def _output_tensors(output: Any) -> list[Tensor]:
+def output_tensors(output: Any) -> list[Tensor]:
     """The tensors in an output."""
     if isinstance(output, Tensor):
         return [output]
     parts = output.values() if isinstance(output, Mapping) else output if isinstance(output, (tuple, list)) else ()
-    return [leaf for part in parts for leaf in _output_tensors(part)]
+    return [leaf for part in parts for leaf in output_tensors(part)]
 
 
 def _find_packed_patch_embedding(name: str, model: FixedGridModel, calls: list[SubmoduleCall]) -> tuple[str, int]:
@@ -268,7 +268,8 @@ def _parameters_and_buffers(part: nn.Module) -> Iterator[Tensor]:
     yield from part.buffers()
 
 
-def _is_patch_convolution(part: Any) -> bool:
+def is_patch_convolution(part: Any) -> bool:
+    """True for a convolution whose windows do not overlap."""
     return tuple(part.kernel_size) == tuple(part.stride) and max(part.kernel_size) > 1
 
 
@@ -278,7 +279,7 @@ def _same_output(before: Any, run: Callable[[], Any]) -> bool:
         after = run()
     except Exception:  # noqa: BLE001 - third-party code: anything may come
         return False
-    pairs = list(zip(_output_tensors(before), _output_tensors(after), strict=True))
+    pairs = list(zip(output_tensors(before), output_tensors(after), strict=True))
     return bool(pairs) and all(x.shape == y.shape and (x.is_meta or torch.equal(x, y)) for x, y in pairs)
 
 

@@ -18,9 +18,9 @@ from orderproof.theorems.certificates.equivariance import moved_recording_record
 from orderproof.theorems.certificates.notation import formula_data
 from orderproof.theorems.equivariance import map_entries, prove_equivariance
 from orderproof.theorems.statement import POSITIONS, TOKEN_INPUT
-from orderproof_recheck.assumptions import REAL_NUMBERS
 from orderproof_recheck.certificate_file import KIND, VERSION
 from orderproof_recheck.theorem import check_theorem
+from tests.recheck.theorems.examples import assumptions
 from tests.theorems.moved_programs import CASES
 from tests.theorems.programs import WIDTH, Program, attend, lower
 
@@ -96,7 +96,7 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, *, 
         "output": output,
         "subject": "a small program",
         "claim": {},
-        "assumptions": [REAL_NUMBERS, *results[output].assumptions],
+        "assumptions": assumptions(results[output], graphs),
         "calls": [
             {
                 "shared": list(roles[1:]),

@@ -13,7 +13,7 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from orderproof.logic.terms import FALSE, Formula, Term, as_term, conjunction
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conjunction
 from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.integer_values import as_integer, converted_value, integer_value, known_literal
 from orderproof.theorems.facts.numbers import INTEGERS
@@ -22,11 +22,14 @@ from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Op
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.overflow import fits
 
+_ANDS, _ORS = {"__and__", "bitwise_and", "logical_and"}, {"__or__", "bitwise_or", "logical_or"}
 _WITHOUT_VALUE = {"erfinv"}  # no mask is computed so, and the recheck computes no such number
 
 
 def known_value(call: OpenOperation, operands: Operands) -> Value | None:
-    """The value of the result, if the values of all operands are known."""
+    """The value of the result, if the values of all operands are known, or one of them decides alone."""
+    if (absorbed := _absorbed(call, operands)) is not None:
+        return absorbed
     if any(fact.value is None for fact in operands.facts):
         return None
     if call.name in KEEPS:
@@ -48,6 +51,14 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
         if found is not None:
             return found
     return _by_cases(call, operands)
+
+
+def _absorbed(call: OpenOperation, operands: Operands) -> Formula | None:
+    """False and x is false, and true or x is true, for booleans; None without such an operand."""
+    deciding = FALSE if call.name in _ANDS else TRUE if call.name in _ORS else None
+    if deciding is None or call.dtype is not torch.bool:
+        return None
+    return deciding if any(operands.fact(x).value is deciding for x in operands.arguments) else None
 
 
 def _fit_the_operator(call: OpenOperation, operands: Operands, values: Sequence[Term | Formula]) -> bool:
