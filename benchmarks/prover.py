@@ -236,7 +236,8 @@ HEADER = (
 )
 LARGE_TEXT = (
     "One run each in a separate process, with one law and without weights. The columns before `record open` are of a "
-    "proof at one length, those from there on of the theorem for every length."
+    "proof at one length, those from there on of the theorem for every length. Certificates of proofs at one length, "
+    "whose time and size were in these tables, were removed on 2026-11-29."
 )
 LARGE_HEADER = ("law", "parameters", "length", "nodes", "build [s]", "record [s]", "interpret [s]",
                 "peak memory [GB]", "record open [s]", "theorem [s]",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from collections.abc import Iterator
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +42,11 @@ class PlainModuleAdapter(ModelAdapter):
         self.supported_inputs = frozenset(
             {*["mask"] * (arguments.mask is not None), *["positions"] * (arguments.position_ids is not None)}
         )
+        self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
+        self.chosen_output = ""  # the first with tokens, else the first
+        self.has_pooled_output = bool(self._pooled) and not any(
+            len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
+        )
         if arguments.position_ids is not None:
             self.first_position_id = arguments.position_ids.first
 
@@ -73,11 +80,24 @@ class PlainModuleAdapter(ModelAdapter):
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
         arguments = {}
         if mask is not None and self.arguments.mask is not None:
+            self.arguments.mask.check(mask)
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
         inputs = self.packing.unpack(tokens, float_dtype(self.module))
         return ModelOutput(self._output(self.module(*inputs, **arguments), tokens.shape[1]))
+
+    @property
+    def _pooled(self) -> tuple[str, ...]:
+        """The names of the outputs that have rows and no tokens."""
+        known = (self.subject.output_axes or {}).items()
+        return tuple(name for name, axes in known if axes.row == 0 and not axes.tokens and not axes.unknown_tokens)
+
+    def pooled_outputs(self) -> Iterator[tuple[str, Self]]:
+        for name in self._pooled:
+            adapter = copy.copy(self)
+            adapter.chosen_output, adapter.has_pooled_output = name, True
+            yield name, adapter
 
     def _output(self, result: Any, tokens: int) -> Tensor:
         """The first output with tokens as [row, token, ...], else the first. Raises `UnsupportedCallError`."""
@@ -86,7 +106,9 @@ class PlainModuleAdapter(ModelAdapter):
         if not found:
             raise UnsupportedCallError(f"expected a tensor as its output, got {type(result).__name__}")
         by_tokens = (name for name in found if name in known and len(known[name].tokens) == 1)
-        name = next(by_tokens, next(iter(found)))
+        name = self.chosen_output or next(by_tokens, next(iter(found)))
+        if name not in found:
+            raise UnsupportedCallError(f"a call gives no output {name!r}")
         output, axes = found[name], known.get(name)
         if axes is None or len(axes.tokens) != 1:
             return output

@@ -34,6 +34,8 @@ from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMas
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
 from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
 from orderproof.models.roles.position_argument import POSITION_NAMES
+from orderproof.models.roles.row_axis import tokens_first
+from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
     MIN_DEFAULT_LENGTH,
@@ -150,6 +152,8 @@ def from_module(
     subject = _with_roles(called, original, given, names, length, layout, cache)
     subject.notes = (*notes, *subject.notes)
     state_mode(subject, original, mode)
+    for other in subject.other_sequences.values():
+        other.mode = subject.mode
     return _with_assumptions(subject, assume or {})
 
 
@@ -163,18 +167,33 @@ def _with_roles(
     cache: CacheArgument | None,
 ) -> Subject:
     """The subject of a module called with inputs of these names, after their roles are known."""
+    turned = tokens_first(module, given, names, _triangular_masks(given)) if layout.token_axis is None else None
+    given = turned or given
     documents = _packed_documents(given)
     roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
     roles.cache = cache
+    whole, computed, others = module, {**_triangular_masks(given)}, dict[str, SecondSequence]()
+    if not layout.together and layout.mask is None and not documents:
+        others = {names[x.place]: x for x in second_sequences(module, given, roles, computed)}
+    for second in others.values():
+        given = claim(roles, given, second)
     module, rest = roles.called(module, given)
     if documents:
         module, rest = as_one_row(module, rest)
     subject = build_plain_subject(module.eval(), original, rest, length, layout, roles)
+    subject.other_sequences = {key: _of_second(whole, original, second) for key, second in others.items()}
     if documents:
         mark_packed(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
+    by_mask = ("tokens run along axis 0 of the first input, as a mask [row, token] shows",) if turned else ()
+    subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
+
+
+def _of_second(module: nn.Module, original: nn.Module, second: SecondSequence) -> Subject:
+    """The subject whose tokens are those of a second sequence."""
+    called, rest = second.roles.called(module, second.examples)
+    return build_plain_subject(called.eval(), original, rest, None, SECOND_LAYOUT, second.roles)
 
 
 def _without_cache(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[PlainCall, Layout]:
@@ -203,7 +222,8 @@ def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
     if set(assume) - {"model_kind"} or kind not in PLAIN_MODULE_KINDS:
         kinds = " or ".join(map(repr, PLAIN_MODULE_KINDS))
         raise UsageError(f"{subject.name}: expected assume={{'model_kind': {kinds}}}; got {dict(assume)!r}")
-    subject.model_kind = kind
+    for each in (subject, *subject.other_sequences.values()):
+        each.model_kind = kind
     if assume:
         subject.notes = (*subject.notes, f"model_kind is {kind!r}, as assumed by the user")
     return subject

@@ -6,13 +6,14 @@ is repeated with every excess clamped, which finds each layer that leaks, not on
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.fx import Node
 
+from orderproof.auditing.explain.mixing import Mixing
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, input_facts
 from orderproof.diagnosis.analysis import analyze
@@ -25,12 +26,21 @@ MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched
 _PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}
 
 
-def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[RelationBreak]:
-    """Every place at which a token depends on another that it must not depend on."""
-    leaks: list[RelationBreak] = []
+class Leak(NamedTuple):
+    """A place at which a token depends on another that it must not depend on, and how its operator mixes them."""
+
+    place: RelationBreak
+    kind: str
+
+
+def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[Leak]:
+    """Every leak, at the operator at which its tokens mix; at that of the leak itself if it passed a mask."""
+    leaks: dict[Node, Leak] = {}
     tokens = context.token_count
+    mixing = Mixing(tokens)
 
     def clamp_leak(node: Node, fact: Fact) -> Fact:
+        mixing.note(node, fact)
         if is_nondeterministic(node):  # uninitialised memory is no leak
             return Fact(fact.shape, fact.moves, np.full_like(fact.dependence, NEVER), fact.ranges)
         if int(fact.dependence.max(initial=NEVER)) < 0:
@@ -43,15 +53,20 @@ def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[
         if not over.any():
             return fact
         if node in needed:
-            mask = nearest_mask(node, done.constants)
+            mask, origin = nearest_mask(node, done.constants), mixing.origin(node)
             reason = _leak_description(done.law, over, level, fact, tokens)
-            leaks.append(RelationBreak(node, mask, None, (), (), constant=False, reason=reason))
-        return Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
+            at = node if mask is not None and origin.passes_softmax else origin.node
+            found = RelationBreak(at, mask, None, (), (), constant=False, reason=reason)
+            leaks.setdefault(at, Leak(found, origin.kind))
+        clamped = Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
+        mixing.repaired(node, clamped)
+        return clamped
 
     captured = done.captured
     facts = input_facts(context, done.law, captured)
+    mixing.start(facts)
     analyze(captured.graph, done.constants, facts, transform_fact=clamp_leak)
-    return leaks
+    return list(leaks.values())
 
 
 def nearest_mask(node: Node, constants: Constants) -> Node | None:

@@ -14,6 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orderproof.batch_layout import second_document_start
+from orderproof.laws.mixing_kinds import (
+    CHOICE,
+    CONVOLUTION,
+    OTHER,
+    POOLING,
+    RECURRENCE,
+    RUNNING_SUM,
+    STATISTIC,
+)
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.logic.terms import Formula, Term, equal, variable
 from orderproof.records.audit import Remedy
@@ -78,6 +87,24 @@ LAW = PackingLaw(
             text="Attend within a document only: use a block-diagonal mask, from where the position ids restart.",
             diff="-mask = causal\n+mask = causal & (document[:, :, None] == document[:, None, :])",
         )
+    },
+    remedies_by_mixing={
+        CONVOLUTION: Remedy(
+            text="Start this convolution anew at each document: give it the cumulative lengths, or zeros instead of "
+            "entries of the document before.",
+            diff="-causal_conv1d_fn(x, weight)\n+causal_conv1d_fn(x, weight, seq_idx=document)",
+        ),
+        RUNNING_SUM: Remedy(
+            text="Start this running sum anew at each document: subtract its value at the document's start."
+        ),
+        RECURRENCE: Remedy(
+            text="Start each document from the zero state: give the scan the cumulative lengths.",
+            diff="-state = decay * state + update\n+state = decay * state * (document == previous_document) + update",
+        ),
+        STATISTIC: Remedy(text="Take this statistic within a document."),
+        POOLING: Remedy(text="Pool within a document: no window may reach over a boundary of documents."),
+        CHOICE: Remedy(text="Choose within a document: no document may use up what another needs."),
+        OTHER: Remedy(text="Keep the documents apart in this operator, which mixes tokens."),
     },
     call_modes=("packed", "blocked"),
 )
