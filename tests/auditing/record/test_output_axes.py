@@ -176,7 +176,7 @@ def test_source_and_target_are_two_sequences_unless_stated():
 
 
 def test_rows_moved_to_the_front_are_proved_apart():
-    subject = from_module(nn.LSTM(16, 16, 2), torch.randn(7, 2, 16), token_axis=0)
+    subject = from_module(nn.LSTM(16, 16, 2), torch.randn(7, 2, 16), token_axis=0, roles={"hx": "held"})
     context = audit_context(subject)
     found = [f for law in ("causal", "batch") for f in prove_law(context, find_proved_law(law))]
     assert sum(f.verdict == "proved" for f in found) >= 3
