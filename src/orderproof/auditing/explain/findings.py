@@ -74,5 +74,5 @@ def with_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _absence(finding: Finding) -> str:
-    """What a model lacks whose law holds and should not: the remedy."""
+    """The remedy of a law that holds and should not: it names the part that the model lacks."""
     return finding.remedy if finding.verdict in ("proved", "held") else ""
