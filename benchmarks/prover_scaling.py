@@ -160,7 +160,8 @@ def main() -> None:
         head = "# How the cost grows\n\n"
         head += "Written by `python benchmarks/prover_scaling.py --markdown docs/evidence/benchmarks/scaling.md`; "
         head += "not edited by hand.\n\n"
-        note = "Processor seconds in the columns capture and interpret.\n\n"
+        note = "Processor seconds in the columns capture and interpret. Certificates of proofs at one length, whose "
+        note += "time and size were in these tables, were removed on 2026-11-29.\n\n"
         options.markdown.write_text(head + note + "\n".join(f"- {f}" for f in facts) + "\n\n" + "\n".join(parts))
 
 

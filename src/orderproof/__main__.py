@@ -1,5 +1,5 @@
 """`python -m orderproof` runs the command line."""
 
-from orderproof.cli import main
+from orderproof.cli import program
 
-main()
+program()

@@ -86,12 +86,8 @@ def fork() -> int:
 
 def isolate_child(parent: int, library: ctypes.CDLL | None, trace: IO[bytes] | None = None) -> None:
     """In a child: start a session, end when the parent ends, and detach the standard streams."""
-    os.setsid()
-    if library is not None:
-        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        library.prctl(_ADOPT_ORPHANS, 1)
-        if os.getppid() != parent:
-            os._exit(70)
+    end_with_parent(parent, library)
+    adopt_orphans(library)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -105,6 +101,21 @@ def isolate_child(parent: int, library: ctypes.CDLL | None, trace: IO[bytes] | N
         faulthandler.disable()  # it would print a crash on the parent's terminal
     else:
         faulthandler.enable(trace, all_threads=False)
+
+
+def end_with_parent(parent: int, library: ctypes.CDLL | None) -> None:
+    """In a child: start a session, and end when the parent ends; only on Linux."""
+    os.setsid()
+    if library is not None:
+        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(_FAILED)
+
+
+def adopt_orphans(library: ctypes.CDLL | None) -> None:
+    """Let processes that a descendant leaves behind become children of this one; only on Linux."""
+    if library is not None:
+        library.prctl(_ADOPT_ORPHANS, 1)
 
 
 def libc() -> ctypes.CDLL | None:

@@ -9,26 +9,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_TERMINATION = ("SIGTERM", "SIGHUP")  # by `kill`, a time limit of CI, a closed terminal
+_TERMINATION = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+ENDING = (signal.SIGINT, *_TERMINATION)  # what ends a command
+_interrupted: list[int] = []  # the process that these signals interrupt
 
 
 def interrupt_on_termination() -> None:
     """Let the signals that ask a process to end do what Ctrl-C does: temporary files go, and results are written.
 
-    Where one of them is ignored, as under nohup, it stays so. Forked processes end as by default.
+    They are sent by `kill`, by a time limit of CI, and when a terminal is closed. Where one of them is ignored, as
+    under nohup, it stays so. Forked processes end as by default, unless they call this.
     """
-    own = os.getpid()
+    _interrupted[:] = [os.getpid()]
+    for number in _TERMINATION:
+        if signal.getsignal(number) in (signal.SIG_DFL, _interrupt):
+            signal.signal(number, _interrupt)
 
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        if os.getpid() == own:
-            raise KeyboardInterrupt
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
 
-    for name in _TERMINATION:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, interrupt)
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    if os.getpid() in _interrupted:
+        raise KeyboardInterrupt
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 @contextmanager

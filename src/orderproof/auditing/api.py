@@ -209,7 +209,9 @@ def audit(
     overrides the expected results by law: with `{"permutation": "any"}` it is not a check. With `strict`, an expected
     law that was not tested makes the exit code 3. With `against`, an engine by name or several, the laws of ports are
     decided instead: the engine computes what the subject computes in transformers. `inputs`, `token_axis`, `outputs`,
-    `together`, `mask`, `position_ids` and `mode` are those of `from_module`. Raises `UsageError`, `SubjectError`.
+    `together`, `mask`, `position_ids` and `mode` are those of `from_module`. The graph is recorded and
+    run in this process, so a call that ends it (an abort, `os._exit`) ends the caller; the command `orderproof audit`
+    writes the report so far. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
     layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)

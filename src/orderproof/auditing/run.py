@@ -18,6 +18,7 @@ from orderproof.auditing.explain.findings import (
     with_causes,
     with_law,
 )
+from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
@@ -45,12 +46,7 @@ def run_audit(
     progress: Progress | None = None,
 ) -> Iterator[Report]:
     """The report so far, after each step; `timeout` is for each law [s]. Raises `UsageError` for an unknown law."""
-    expect = checked_expectations(expect, find_model_law)
-    laws: list[ProvedLaw | MeasuredLaw] = (
-        [find_model_law(name) for name in chosen] if chosen else [*proved_laws(), *measured_laws()]
-    )
-    if chosen:
-        expect = expectations_of_named_laws(laws, context.subject.model_kind, expect)
+    laws, expect = _laws(context, chosen, expect)
     proved = [law for law in laws if isinstance(law, ProvedLaw)]
     measured = [law for law in laws if isinstance(law, MeasuredLaw)]
     show = progress or (lambda text, done, total: None)
@@ -79,6 +75,32 @@ def run_audit(
         audit.compare_sentences()
     audit.notes.extend(context.notes)
     yield audit.report()
+
+
+def undecided_report(
+    context: AuditContext, *, chosen: Sequence[str] | None = None, expect: Mapping[str, Expectation] | None = None
+) -> Report:
+    """The report of an audit that reaches none of its laws. Raises `UsageError` for an unknown law."""
+    laws, expect = _laws(context, chosen, expect)
+    findings = [_undecided(context, law, "", expect.get(law.name)) for law in laws]
+    return build_report(context, findings, context.notes, time.perf_counter())
+
+
+def _laws(
+    context: AuditContext, chosen: Sequence[str] | None, expect: Mapping[str, Expectation] | None
+) -> tuple[list[ProvedLaw | MeasuredLaw], Mapping[str, Expectation]]:
+    """The chosen laws, or all of them, and what is expected."""
+    expect = checked_expectations(expect, find_model_law)
+    if not chosen:
+        return [*proved_laws(), *measured_laws()], expect
+    laws = [find_model_law(name) for name in chosen]
+    return laws, expectations_of_named_laws(laws, context.subject.model_kind, expect)
+
+
+def _undecided(context: AuditContext, law: Law, reason: str, stated: Expectation | None) -> Finding:
+    expected = stated or law.expected(context.subject.model_kind)
+    found = finding_of(law, "undecided", reason, expected=expected, scope=Scope(length=context.length))
+    return with_law(found, stated=stated is not None)
 
 
 def expectations_of_named_laws(
@@ -138,10 +160,7 @@ class _AuditRun:
             except Exception as error:  # noqa: BLE001 - one law that crashes must not fail the others
                 reason = f"{INTERNAL_ERROR}{first_line(error)}"
         if reason:
-            expected = stated or law.expected(self.context.subject.model_kind)
-            scope = Scope(length=self.context.length)
-            found = finding_of(law, "undecided", reason, expected=expected, scope=scope)
-            self.findings.append(with_law(found, stated=stated is not None))
+            self.findings.append(_undecided(self.context, law, reason, stated))
 
     def compare_sentences(self) -> None:
         """Compare the outputs of two sentences with the same words."""
@@ -183,6 +202,7 @@ def measure_laws(
         return
     context.free_float64_copies()  # the processes that measure would have them too
     subject = context.runnable.subject
+    pooling = {law.name for law in chosen if law.of_every_sequence}
     length = None if context.length == context.subject.default_length else context.length
     with without_compilation():
         for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout, length).findings():
@@ -193,6 +213,8 @@ def measure_laws(
             if subject.draws_random_numbers and found.verdict == "refuted":
                 reason = f"it draws random numbers, and runs of other shapes draw others: {found.reason}"
                 found = undecide(found.model_copy(update={"witness": None}), reason)
+            if finding.law in pooling:
+                found = with_pooling_line(context, found)
             yield with_law(found, stated=found.law in expect)
 
 

@@ -13,17 +13,31 @@ from orderproof.signals import interrupt_on_termination
 COLLECTION_THRESHOLDS = (50_000, 20, 10)
 
 
+is_program = False  # a command is all that this process does, so it may go on in a forked one
+
+
+def program() -> None:
+    """The program `orderproof`: the command line in a process of its own."""
+    global is_program
+    is_program = True
+    main()
+
+
 def main() -> None:
-    """Run the command line: see `orderproof.cli.application`."""
+    """Run the command line in the process of the caller: see `orderproof.cli.application`."""
     try:
         interrupt_on_termination()
         _collect_garbage_rarely()
         spare_imports()
         from orderproof.cli.application import main as run
+        from orderproof.cli.watched_process import send_end
     except KeyboardInterrupt:
         sys.stderr.write("orderproof: interrupted\n")
         raise SystemExit(130) from None
-    run()
+    try:
+        run()
+    finally:
+        send_end()
 
 
 def keep_until_the_end() -> None:

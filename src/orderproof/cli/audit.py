@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,8 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import certificate_writer, print_written, write_outputs
 from orderproof.cli.subject_argument import check_port_options, check_subject, load_subject
+from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
 from orderproof.subject_spec import check_length, parse_layout
-
-if TYPE_CHECKING:
-    from orderproof.auditing.record.context import AuditContext
 
 
 def audit(
@@ -77,44 +75,49 @@ def audit(
     check_length(length)
     expected = options.parse_expectations(expect)
     options.check_laws(expected if against else None, against)
-    with progress(quiet=quiet) as update, model_output_on_stderr():
-        update(f"loading {subject or 'the bundled model'}", 0, 1)
-        context, loaded, report, interrupted = None, None, None, False
-        if against:
-            from orderproof.auditing.port_audit import audit_against
+    context, loaded, report, interrupted = None, None, None, False
+    if crash := None if against else go_on_in_child():
+        report = crash.shown_report(subject, certificate=certificate is not None)
+    else:
+        with progress(quiet=quiet) as show, model_output_on_stderr():
+            update = noted(show)
+            update(f"loading {subject or 'the bundled model'}", 0, 1)
+            if against:
+                from orderproof.auditing.port_audit import audit_against
 
-            reports = audit_against(
-                subject, against, laws=law, expect=expected, seed=seed, timeout=timeout, progress=update
-            )
-        else:
-            loaded = load_subject(
-                subject,
-                tiny=tiny,
-                attention=attention,
-                seed=seed,
-                layout=layout,
-                allow_network=allow_network,
-                kind=as_kind,
-                timeout=timeout,
-            )
-            from orderproof.auditing.api import audit_context
-            from orderproof.auditing.run import run_audit
+                reports = audit_against(
+                    subject, against, laws=law, expect=expected, seed=seed, timeout=timeout, progress=update
+                )
+            else:
+                loaded = load_subject(
+                    subject,
+                    tiny=tiny,
+                    attention=attention,
+                    seed=seed,
+                    layout=layout,
+                    allow_network=allow_network,
+                    kind=as_kind,
+                    timeout=timeout,
+                )
+                from orderproof.auditing.api import audit_context
+                from orderproof.auditing.run import run_audit, undecided_report
 
-            context = audit_context(loaded, length=length, seed=seed)
-            reports = run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update)
-        try:
-            for report in reports:  # noqa: B007
-                pass
-            scripted = html is not None and mode == "eval"  # a script calls the model in eval mode
-            if scripted and loaded is not None and report is not None and report.violations:
-                from orderproof.reproduction import with_scripts
+                context = audit_context(loaded, length=length, seed=seed)
+                plan(undecided_report(context, chosen=law, expect=expected))
+                reports = run_audit(context, chosen=law, expect=expected, timeout=timeout, progress=update)
+            try:
+                for report in reports:
+                    keep(report)
+                scripted = html is not None and mode == "eval"  # a script calls the model in eval mode
+                if scripted and loaded is not None and report is not None and report.violations:
+                    from orderproof.reproduction import with_scripts
 
-                update("writing scripts of failed checks", 0, 1)
-                report = with_scripts(loaded, report)
-        except KeyboardInterrupt:
-            interrupted = True
-    if report is None:
-        raise KeyboardInterrupt
+                    update("writing scripts of failed checks", 0, 1)
+                    report = with_scripts(loaded, report)
+            except KeyboardInterrupt:
+                interrupted = True
+        if report is None:
+            raise KeyboardInterrupt
     report = report.model_copy(update={"interrupted": interrupted, "strict": strict})
     from orderproof.report import render_text, write_html, write_json, write_junit, write_markdown, write_sarif
 
@@ -124,7 +127,7 @@ def audit(
         (junit, partial(write_junit, report)),
         (sarif, partial(write_sarif, report)),
         (markdown, partial(write_markdown, report)),
-        (certificate if context else None, certificate_writer(cast("AuditContext", context), report)),
+        (certificate if context else None, certificate_writer(context, report)),
     )
     if not quiet:
         console = report_console([json, html, junit, sarif, markdown, certificate])

@@ -121,6 +121,14 @@ def has_live_display() -> bool:
     return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
 
 
+def restore_terminal() -> None:
+    """End the line of a live display that its process could not end, and show the cursor again."""
+    if has_live_display():
+        console = Console(stderr=True)
+        console.show_cursor()
+        console.line()
+
+
 class StageLines:
     """Lines on standard error: one at once for a new stage, others seldom within one."""
 

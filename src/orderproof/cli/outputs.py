@@ -33,10 +33,11 @@ def rendered(render: Callable[[], str | bytes]) -> Callable[[str | Path], None]:
     return lambda path: write_file(render(), path)
 
 
-def certificate_writer(context: AuditContext, report: Report) -> Callable[[str | Path], None]:
+def certificate_writer(context: AuditContext | None, report: Report) -> Callable[[str | Path], None]:
     """A function that writes the certificates of a report; what it needs is imported when it is called."""
 
     def write(path: str | Path) -> None:
+        assert context is not None
         from orderproof.cli.certificate_output import write_certificates
 
         write_certificates(context, report, path)

@@ -12,6 +12,7 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import certificate_writer, print_written, write_outputs
 from orderproof.cli.subject_argument import check_subject, load_subject
+from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
 from orderproof.errors import UsageError
 from orderproof.subject_spec import check_length, parse_layout
 
@@ -77,22 +78,30 @@ def prove(
     check_length(length)
     expected = options.parse_expectations(expect)
     began = time.perf_counter()
-    with progress(quiet=quiet) as update, model_output_on_stderr():
-        update(f"loading {subject}", 0, 3)
-        loaded = load_subject(
-            subject, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
-            kind=as_kind,
-        )  # fmt: skip
-        from orderproof.auditing.api import audit_context, report_on_law
-        from orderproof.auditing.explain.findings import undecide_inapplicable
+    context = None
+    if crash := go_on_in_child():
+        report = crash.shown_report(subject, certificate=certificate is not None)
+    else:
+        with progress(quiet=quiet) as show, model_output_on_stderr():
+            update = noted(show)
+            update(f"loading {subject}", 0, 3)
+            loaded = load_subject(
+                subject, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
+                kind=as_kind,
+            )  # fmt: skip
+            from orderproof.auditing.api import audit_context, report_on_law
+            from orderproof.auditing.explain.findings import undecide_inapplicable
+            from orderproof.auditing.run import undecided_report
 
-        update(f"proving {law}", 1, 3)
-        context = audit_context(loaded, length=length, seed=seed)
-        report = report_on_law(
-            context, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
-        )
-        findings = undecide_inapplicable(report.findings, {finding.law for finding in report.findings})
-        report = report.model_copy(update={"findings": tuple(findings)})
+            update(f"proving {law}", 1, 3)
+            context = audit_context(loaded, length=length, seed=seed)
+            plan(undecided_report(context, chosen=laws, expect=expected))
+            report = report_on_law(
+                context, law, expect=expected, weights=weights, uniform=tuple(uniform or ()), check_nodes=check_nodes
+            )
+            findings = undecide_inapplicable(report.findings, {finding.law for finding in report.findings})
+            report = report.model_copy(update={"findings": tuple(findings)})
+            keep(report)
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
     from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
 
@@ -101,7 +110,7 @@ def prove(
         (json, partial(write_json, report)),
         (junit, partial(write_junit, report)),
         (sarif, partial(write_sarif, report)),
-        (certificate, certificate_writer(context, report)),
+        (certificate if context else None, certificate_writer(context, report)),
     )
     if not quiet:
         console = report_console([json, html, junit, sarif, certificate])

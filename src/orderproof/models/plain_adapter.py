@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from collections.abc import Iterator
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +12,9 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
-from orderproof.errors import SubjectError, UnsupportedCallError
+from orderproof.errors import SubjectError, UnsupportedCallError, UsageError
 from orderproof.models.module_thresholds import module_thresholds
+from orderproof.models.roles.example_roles import ExampleRoles
 from orderproof.models.roles.input_packing import InputPacking, float_dtype
 from orderproof.models.roles.named_arguments import NamedArguments
 from orderproof.models.row_counts import SEED_STEP, inputs_with_rows
@@ -38,6 +41,11 @@ class PlainModuleAdapter(ModelAdapter):
         self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.packs_documents else 1
         self.supported_inputs = frozenset(
             {*["mask"] * (arguments.mask is not None), *["positions"] * (arguments.position_ids is not None)}
+        )
+        self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
+        self.chosen_output = ""  # the first with tokens, else the first
+        self.has_pooled_output = bool(self._pooled) and not any(
+            len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
         )
         if arguments.position_ids is not None:
             self.first_position_id = arguments.position_ids.first
@@ -72,11 +80,24 @@ class PlainModuleAdapter(ModelAdapter):
             raise UnsupportedCallError(f"its inputs have no axis of rows; it cannot be called with {len(tokens)} rows")
         arguments = {}
         if mask is not None and self.arguments.mask is not None:
+            self.arguments.mask.check(mask)
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
         inputs = self.packing.unpack(tokens, float_dtype(self.module))
         return ModelOutput(self._output(self.module(*inputs, **arguments), tokens.shape[1]))
+
+    @property
+    def _pooled(self) -> tuple[str, ...]:
+        """The names of the outputs that have rows and no tokens."""
+        known = (self.subject.output_axes or {}).items()
+        return tuple(name for name, axes in known if axes.row == 0 and not axes.tokens and not axes.unknown_tokens)
+
+    def pooled_outputs(self) -> Iterator[tuple[str, Self]]:
+        for name in self._pooled:
+            adapter = copy.copy(self)
+            adapter.chosen_output, adapter.has_pooled_output = name, True
+            yield name, adapter
 
     def _output(self, result: Any, tokens: int) -> Tensor:
         """The first output with tokens as [row, token, ...], else the first. Raises `UnsupportedCallError`."""
@@ -85,7 +106,9 @@ class PlainModuleAdapter(ModelAdapter):
         if not found:
             raise UnsupportedCallError(f"expected a tensor as its output, got {type(result).__name__}")
         by_tokens = (name for name in found if name in known and len(known[name].tokens) == 1)
-        name = next(by_tokens, next(iter(found)))
+        name = self.chosen_output or next(by_tokens, next(iter(found)))
+        if name not in found:
+            raise UnsupportedCallError(f"a call gives no output {name!r}")
         output, axes = found[name], known.get(name)
         if axes is None or len(axes.tokens) != 1:
             return output
@@ -96,22 +119,37 @@ class PlainModuleAdapter(ModelAdapter):
         return output.movedim(run.axis, 1) if run.axis > 1 else output
 
 
-def build_adapter(subject: Subject, original: nn.Module, arguments: NamedArguments) -> ModelAdapter:
-    """The adapter of a plain module, which has these named arguments."""
+def build_adapter(
+    subject: Subject, original: nn.Module, arguments: NamedArguments, roles: ExampleRoles
+) -> ModelAdapter:
+    """The adapter of a plain module, which has these named arguments and inputs of these roles."""
     if isinstance(original, Transformer):
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
         causal = isinstance(original.stack, Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
+    if roles.cache is not None:
+        from orderproof.models.caches.adapter import CachedModuleAdapter
+
+        computed = {roles.names[place]: one for place, one in roles.computed.items()}
+        return CachedModuleAdapter(subject, arguments, roles.cache, computed)
     return PlainModuleAdapter(subject, arguments)
 
 
-def from_adapter(adapter: ModelAdapter, name: str | None = None) -> Subject:
-    """The subject of an adapter: measured through it, and proved for its plain call. Raises `SubjectError`."""
+def from_adapter(adapter: ModelAdapter, name: str | None = None, kind: str | None = None) -> Subject:
+    """The subject of an adapter: measured through it, and proved for its plain call.
+
+    ``kind`` is what a user states of it. Raises `SubjectError`, and `UsageError` if the adapter states another kind.
+    """
     module = adapter.module
     if not isinstance(module, nn.Module):
         raise SubjectError(f"adapter: expected its module to be a torch.nn.Module, got {type(module).__name__}")
     module.eval()
-    kind = "causal_lm" if adapter.causal else "module"
+    if kind is not None and (kind == "causal_lm") != adapter.causal:
+        raise UsageError(
+            f"{name or type(module).__name__}: expected the kind that the adapter states, causal = {adapter.causal}; "
+            f"got {'decoder' if kind == 'causal_lm' else kind}; leave --as out, or set causal in its class"
+        )
+    kind = kind or ("causal_lm" if adapter.causal else "module")
 
     def draw(tokens: int, seed: int) -> Sample:
         return Sample((adapter.sample_tokens(BATCH_SIZE, tokens, seed),), token_labels(tokens))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,8 @@ from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
+from orderproof.models.caches.cached_module import CacheArgument
+from orderproof.models.caches.plain_call import PlainCall, called_without_cache
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
 from orderproof.models.eval_mode import switch_mode
@@ -32,6 +34,8 @@ from orderproof.models.roles.computed_inputs import ComputedInput, TriangularMas
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
 from orderproof.models.roles.packed_documents import PackedDocuments, as_one_row, mark_packed, packed_documents
 from orderproof.models.roles.position_argument import POSITION_NAMES
+from orderproof.models.roles.row_axis import tokens_first
+from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
     MIN_DEFAULT_LENGTH,
@@ -81,7 +85,8 @@ def from_module(
             decide how it marks pads), "visible=real" (1 or True at real tokens), "hidden=pads" (at pads), or "none".
         position_ids: The argument that takes position ids [row, token], or "none".
         roles: The roles of inputs by name, instead of those that are derived: "mask", "mask:real", "mask:pads",
-            "positions", "companion" (moves with the tokens) or "held" (the same in every call).
+            "positions", "companion" (moves with the tokens), "held" (the same in every call) or "cache" (also of an
+            argument that is no input).
         mode: "eval", or "train" to audit the training forward: dropout draws the same numbers in runs of one shape.
         name: Its name in reports; by default that of the class.
         length: Default length of proofs [tokens].
@@ -123,35 +128,32 @@ def from_module(
         module = module.get_submodule("_orig_mod")
     original = module
     is_stated = token_axis is not None or inputs is None
+    cache: CacheArgument | None = None
     if inputs is None:
         module, examples, default_axis, input_notes = _default_inputs(module, name)
         names: tuple[str, ...] = (next(iter(arguments_of_forward(module)), "input 0"),)
         notes = (*notes, *input_notes)
         token_axis = default_axis if token_axis is None else token_axis
     else:
-        module, given_by_name = _as_positional(module, inputs, name, layout)
-        names, examples = tuple(given_by_name), tuple(given_by_name.values())
+        (module, given_by_name, cache, cache_notes), layout = _without_cache(module, inputs, name, layout)
+        names, examples, notes = tuple(given_by_name), tuple(given_by_name.values()), (*notes, *cache_notes)
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
         raise SubjectError(f"{name}: the first input is empty, of shape {shape}; give one with rows and tokens")
     if is_image(examples) and token_axis is None:
         refuse_layout(name, replace(layout, token_axis=None), "an image, whose patches are its tokens")
         return _with_assumptions(image_subject(module.eval(), examples[0], name), assume or {})
-    _check_roles(layout, names, name)
+    _check_roles(layout, names, arguments_of_forward(original), name)
     axes = resolve_token_axes(examples, token_axis, name)
     axes = tuple(None if layout.roles.get(each) == "held" else axis for each, axis in zip(names, axes, strict=True))
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
-    subject = _with_roles(
-        TrainingForward(module, len(examples)) if mode == "train" else module.eval(),
-        original,
-        given,
-        names,
-        length,
-        layout,
-    )
+    called = TrainingForward(module, len(examples)) if mode == "train" else module.eval()
+    subject = _with_roles(called, original, given, names, length, layout, cache)
     subject.notes = (*notes, *subject.notes)
     state_mode(subject, original, mode)
+    for other in subject.other_sequences.values():
+        other.mode = subject.mode
     return _with_assumptions(subject, assume or {})
 
 
@@ -162,25 +164,52 @@ def _with_roles(
     names: Sequence[str],
     length: int | None,
     layout: Layout,
+    cache: CacheArgument | None,
 ) -> Subject:
     """The subject of a module called with inputs of these names, after their roles are known."""
+    turned = tokens_first(module, given, names, _triangular_masks(given)) if layout.token_axis is None else None
+    given = turned or given
     documents = _packed_documents(given)
     roles = example_roles(module, given, names, {**_triangular_masks(given), **documents}, layout)
+    roles.cache = cache
+    whole, computed, others = module, {**_triangular_masks(given)}, dict[str, SecondSequence]()
+    if not layout.together and layout.mask is None and not documents:
+        others = {names[x.place]: x for x in second_sequences(module, given, roles, computed)}
+    for second in others.values():
+        given = claim(roles, given, second)
     module, rest = roles.called(module, given)
     if documents:
         module, rest = as_one_row(module, rest)
     subject = build_plain_subject(module.eval(), original, rest, length, layout, roles)
+    subject.other_sequences = {key: _of_second(whole, original, second) for key, second in others.items()}
     if documents:
         mark_packed(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
+    by_mask = ("tokens run along axis 0 of the first input, as a mask [row, token] shows",) if turned else ()
+    subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
 
 
-def _check_roles(layout: Layout, names: Sequence[str], name: str) -> None:
-    """Raises `UsageError` for the role of an input that there is not."""
+def _of_second(module: nn.Module, original: nn.Module, second: SecondSequence) -> Subject:
+    """The subject whose tokens are those of a second sequence."""
+    called, rest = second.roles.called(module, second.examples)
+    return build_plain_subject(called.eval(), original, rest, None, SECOND_LAYOUT, second.roles)
+
+
+def _without_cache(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[PlainCall, Layout]:
+    """The module called without its cache, and the layout without what it states of the cache."""
+    call = partial(_as_positional, module, name=name, layout=layout)
+    axes_of = partial(resolve_token_axes, token_axis=layout.token_axis, name=name)
+    stated = {**dict.fromkeys(layout.named_arguments, "no cache"), **layout.roles}
+    found = called_without_cache(module, inputs, call, axes_of, _packed_documents, stated)
+    roles = {each: role for each, role in layout.roles.items() if each in found.inputs or role != "cache"}
+    return found, replace(layout, roles=roles)
+
+
+def _check_roles(layout: Layout, names: Sequence[str], free: Collection[str], name: str) -> None:
+    """Raises `UsageError` for the role of an input that there is not; ``free`` are arguments that are not given."""
     for each in layout.roles:
-        if each not in names:
+        if each not in names and (layout.roles[each] != "held" or each not in free):
             raise UsageError(
                 f"{name}: expected the name of an input, one of {', '.join(names)}; got {each!r}"
                 f"{did_you_mean(each, names)}"
@@ -194,7 +223,8 @@ def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
     if set(assume) - {"model_kind"} or kind not in PLAIN_MODULE_KINDS:
         kinds = " or ".join(map(repr, PLAIN_MODULE_KINDS))
         raise UsageError(f"{subject.name}: expected assume={{'model_kind': {kinds}}}; got {dict(assume)!r}")
-    subject.model_kind = kind
+    for each in (subject, *subject.other_sequences.values()):
+        each.model_kind = kind
     if assume:
         subject.notes = (*subject.notes, f"model_kind is {kind!r}, as assumed by the user")
     return subject

@@ -23,7 +23,7 @@ from orderproof.models.plain_adapter import from_adapter
 from orderproof.models.plain_module import Inputs, from_module, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_load
-from orderproof.recording.export.exporter import source_of_error
+from orderproof.recording.source import source_of_error
 from orderproof.registry import did_you_mean
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import NO_LAYOUT, Layout, object_location, on_import_path
@@ -61,9 +61,7 @@ def load_object(
             raise SubjectError(f"{spec} makes a subject, which states its kind itself; got {dict(assume)!r}")
         return model
     if isinstance(model, ModelAdapter):
-        if assume:
-            raise SubjectError(f"{spec} makes an adapter, which states its kind itself; got {dict(assume)!r}")
-        return from_adapter(model, name)
+        return from_adapter(model, name, kind=(assume or {}).get("model_kind"))
     if not isinstance(model, nn.Module | ExportedProgram):
         raise SubjectError(
             f"{spec}: it returned {_type_name(result)}; expected a torch.nn.Module, or one with example inputs"

@@ -41,7 +41,7 @@ def resolve_token_axes(
     axis = _normalized_axis(_default_token_axis(examples[first], token_axis), examples[first], name)
     assert axis is not None
     size = examples[first].shape[axis]
-    return tuple(axis if i == first else _axis_of_size(t, size) for i, t in enumerate(examples))
+    return tuple(axis if i == first else axis_of_size(t, size) for i, t in enumerate(examples))
 
 
 def _default_token_axis(tensor: Tensor, stated: int | None) -> int | None:
@@ -60,7 +60,8 @@ def _normalized_axis(axis: int | None, tensor: Tensor, name: str) -> int | None:
     return axis % tensor.dim()
 
 
-def _axis_of_size(tensor: Tensor, size: int) -> int | None:
+def axis_of_size(tensor: Tensor, size: int) -> int | None:
+    """The axis of a further input that has the number of tokens; None without one, or with several."""
     default = _default_token_axis(tensor, None)
     is_square = tensor.dim() == 2 and tensor.shape == (size, size)
     if default is not None and tensor.shape[default] == size and not is_square:

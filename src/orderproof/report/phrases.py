@@ -47,6 +47,7 @@ NAMED_CALL_MODES = (  # call modes in which one law gives several findings
     "packed", "blocked", "padded right first", "padded left", "padded right", "no pads", "pads inside",
     "one real token", "one row of pads", "one row without pads",
 )  # fmt: skip
+OTHER_SEQUENCE = "pads of "  # begins the call mode of a further sequence: pads of memory
 PADDING_LAW = "padding"  # whose only call mode is `padded`
 
 
@@ -107,6 +108,8 @@ def law_name(finding: Finding) -> str:
 
 def shown_call_mode(finding: Finding) -> str:
     """The call mode where the law has findings for several; empty otherwise."""
+    if finding.call_mode.startswith(OTHER_SEQUENCE):
+        return finding.call_mode
     several = finding.call_mode in NAMED_CALL_MODES or (finding.call_mode == "padded" and finding.law != PADDING_LAW)
     return finding.call_mode if several else ""
 

@@ -63,7 +63,7 @@ def _measure_law(
     adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None
 ) -> Finding:
     began = time.perf_counter()
-    expected = expect or law.expected(kind)
+    expected = expect or law.expected_of(adapter, kind)
     try:
         reason = law.inapplicable_reason(adapter)
         if reason is not None:

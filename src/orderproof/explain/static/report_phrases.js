@@ -13,7 +13,7 @@ const NAMED_CALL_MODES = [
 ];
 
 const showsCallMode = (f) =>
-  NAMED_CALL_MODES.includes(f.call_mode) || (f.call_mode === "padded" && f.law !== "padding");
+  NAMED_CALL_MODES.includes(f.call_mode) || f.call_mode.startsWith("pads of ") || (f.call_mode === "padded" && f.law !== "padding");
 const withCallMode = (f, text) => (showsCallMode(f) ? `${text} (${f.call_mode})` : text);
 export const lawName = (f) => withCallMode(f, f.law);
 export const lawTitle = (f) => (f.code ? `${f.code} ${lawName(f)}` : lawName(f));

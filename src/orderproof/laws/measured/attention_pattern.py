@@ -23,6 +23,7 @@ from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_last_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.records.audit import Expectation
 
 MAX_REPLACED_TOKENS = 20  # each in a row of its own
 
@@ -41,6 +42,11 @@ class AttentionPatternLaw(MeasuredLaw):
             if adapter.attention_pattern(2) is None
             else None
         )
+
+    def expected_of(self, adapter: ModelAdapter, model_kind: str) -> Expectation:
+        """A pattern that the adapter of a module states should hold."""
+        stated = model_kind == "module" and type(adapter).attention_pattern is not ModelAdapter.attention_pattern
+        return "holds" if stated and self.inapplicable_reason(adapter) is None else self.expected(model_kind)
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         pattern = _pattern(calls)

@@ -21,7 +21,7 @@ from orderproof.adapter import ModelAdapter
 from orderproof.laws.law import Law
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.mixing_kinds import ATTENTION, POSITIONS, RECURRENCE
-from orderproof.records.audit import Remedy
+from orderproof.records.audit import Expectation, Remedy
 
 OutputPair = tuple[Tensor, Tensor]  # the expected output and the actual one, of one shape
 INPUT_NAMES = {"cache": "a cache", "positions": "position ids", "mask": "an attention mask"}
@@ -73,6 +73,11 @@ class MeasuredLaw(Law):
         missing = sorted(self.required_inputs - set(adapter.supported_inputs))
         names = " and no ".join(INPUT_NAMES[m].removeprefix("a ").removeprefix("an ") for m in missing)
         return f"it takes no {names}" if missing else None
+
+    def expected_of(self, adapter: ModelAdapter, model_kind: str) -> Expectation:
+        """The result expected for this model of a kind; an adapter may state more than its kind."""
+        del adapter
+        return self.expected(model_kind)
 
     def probe_failure(self, adapter: ModelAdapter) -> str:
         """The error of a trial call with the cache that the law needs: it shows neither that there is one nor none."""

@@ -118,6 +118,8 @@ class ProvedLaw(Law):
     call_modes_without_theorem: tuple[str, ...] = ()  # further ways to call it, where no theorem covers them
     call_modes_of_other_masks: tuple[str, ...] = ()  # in which runs are compared, where no theorem covers every mask
 
+    call_modes_of_one_side: tuple[str, ...] = ()  # tried where `one_call_mode_suffices`, or if it has no other
+
     maps_entries: bool = False  # its breaks are the entry map, whose completeness is proved
 
     family = "permutation"  # how a certificate names the kind of relation
@@ -182,6 +184,11 @@ class ProvedLaw(Law):
     def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:
         """Why the law has no meaning for an output with these token dimensions; None if it has one."""
         return None
+
+    def one_call_mode_suffices(self, dims: tuple[TokenDim, ...]) -> bool:
+        """True if an output with these token dimensions has to obey the law in one of `call_modes_of_one_side` only."""
+        del dims
+        return False
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
         """The largest dependence that each element of an intermediate tensor may have; None if that is not known."""
