@@ -212,7 +212,8 @@ def _without_cache(module: nn.Module, inputs: Inputs, name: str, layout: Layout)
         axis = token_axis_of_documents(tensors) if layout.token_axis is None else layout.token_axis
         return resolve_token_axes(tensors, axis, name)
 
-    found = called_without_cache(module, inputs, call, axes_of, document_inputs, layout.roles)
+    stated = {**dict.fromkeys(layout.named_arguments, "no cache"), **layout.roles}
+    found = called_without_cache(module, inputs, call, axes_of, document_inputs, stated)
     roles = {each: role for each, role in layout.roles.items() if each in found.inputs or role != "cache"}
     return found, replace(layout, roles=roles)
 
