@@ -74,6 +74,8 @@ class ModelAdapter(ABC):
         repeats_cache: `repeat_cache` is implemented.
         single_tokens_are_real: Its library states that the single token of a call on a cache is never a pad.
         output_name: The name of the output that is compared.
+        has_pooled_output: That output has no tokens.
+        right_padding_only: Its mask has pads on the right only: it takes lengths.
 
     """
 
@@ -98,6 +100,8 @@ class ModelAdapter(ABC):
     repeats_cache = False
     single_tokens_are_real = False
     output_name = ""
+    has_pooled_output = False
+    right_padding_only = False
 
     def uses_position_encoding(self) -> bool:
         """False if its encoding of positions is known to change no output: no layer of this configuration reads it."""
@@ -216,6 +220,11 @@ class ModelAdapter(ABC):
     def config_variants(self) -> Iterator[tuple[str, Self]]:
         """The same weights with one configuration value changed that must change the output, by name."""
         yield from ()
+
+    def pooled_outputs(self) -> Iterator[tuple[str, Self]]:
+        """The same model with each output that has rows and no tokens as its output, by name."""
+        if self.has_pooled_output:
+            yield self.output_name, self
 
     def attention_pattern(self, tokens: int) -> AttentionPattern | None:
         """The dependence of tokens that the configuration determines; None if it determines none."""

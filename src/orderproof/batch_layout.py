@@ -12,6 +12,8 @@ PadLayout = Literal[
     "one row of pads", "one row without pads",
 ]  # fmt: skip
 PAD_LAYOUTS: tuple[PadLayout, ...] = get_args(PadLayout)
+PADS_WITHIN: tuple[PadLayout, ...] = ("pads inside", "one real token")  # pads between or on both sides of real tokens
+ONE_SIDE: tuple[PadLayout, ...] = ("padded right", "padded left")  # pads on the same side in all rows
 PAD_LAYOUT_TEXTS: dict[PadLayout, str] = {
     "padded": "in a padded batch",
     "padded right first": "in a batch padded on the right and on the left",

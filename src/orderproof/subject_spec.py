@@ -30,6 +30,7 @@ ROLES = {
     "documents": "document ids of packed rows",
     "companion": "moves and grows with the tokens",
     "held": "the same in every call",
+    "cache": "given back for further tokens",
 }
 NO_ARGUMENT = "none"  # stated where a module takes no padding mask, or no position ids
 MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 1 or True -> these are pads

@@ -49,7 +49,7 @@ class Case:
 
 
 CASES = (
-    Case("mask_among_inputs", "bad", "encoder", fails="padding", line="softmax(-1) @ v"),
+    Case("mask_among_inputs", "bad", "encoder", fails="padding", line="q @ k.mT"),
     Case("mask_among_inputs", "good", "encoder"),
     Case("last_token_pool", "bad", "encoder", fails="padding"),
     Case("last_token_pool", "good", "encoder"),

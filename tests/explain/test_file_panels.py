@@ -111,7 +111,7 @@ def test_every_finding_is_in_the_panel(open_page: Open, tmp_path: Path, make: Ca
         for said in (
             phrases.law_title(f),
             f.statement,
-            phrases.expectation_reason(f),
+            f.expected_because,
             place.shown_place(f).source,
             f.remedy,
         ):

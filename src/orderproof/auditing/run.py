@@ -11,7 +11,14 @@ from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import checked_expectations
-from orderproof.auditing.explain.findings import finding_of, undecide, undecide_inapplicable, with_cause, with_law
+from orderproof.auditing.explain.findings import (
+    finding_of,
+    undecide,
+    undecide_inapplicable,
+    with_causes,
+    with_law,
+)
+from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
@@ -187,7 +194,7 @@ def build_report(context: AuditContext, findings: Sequence[Finding], notes: Sequ
     """The report of these findings; `began` is the value of `time.perf_counter` at the start."""
     return Report(
         orderproof_version=__version__, subject=subject_record(context.subject, context.axes_text),
-        findings=tuple(findings),
+        findings=with_causes(findings),
         notes=tuple(dict.fromkeys(notes)), lemma_statements=_lemmas(findings), versions=versions(),
         seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip
@@ -204,7 +211,7 @@ def measure_laws(
         return
     context.free_float64_copies()  # the processes that measure would have them too
     subject = context.runnable.subject
-    causes: dict[tuple[str, str], str] = {}
+    pooling = {law.name for law in chosen if law.of_every_sequence}
     length = None if context.length == context.subject.default_length else context.length
     with without_compilation():
         for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout, length).findings():
@@ -215,7 +222,9 @@ def measure_laws(
             if subject.draws_random_numbers and found.verdict == "refuted":
                 reason = f"it draws random numbers, and runs of other shapes draw others: {found.reason}"
                 found = undecide(found.model_copy(update={"witness": None}), reason)
-            yield with_law(with_cause(found, causes), stated=found.law in expect)
+            if finding.law in pooling:
+                found = with_pooling_line(context, found)
+            yield with_law(found, stated=found.law in expect)
 
 
 def _lemmas(findings: Sequence[Finding]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from orderproof.cli.ceiling import ceiling
 from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.explain import explain
+from orderproof.cli.init import init
 from orderproof.cli.list_command import list_command
 from orderproof.cli.ports import ports
 from orderproof.cli.prove import prove
@@ -88,6 +89,7 @@ app.command("claims")(claims)
 app.command("compare", epilog=COMPARE_EPILOG)(compare)
 app.command("ceiling")(ceiling)
 app.command("explain")(explain)
+app.command("init")(init)
 app.command("list")(list_command)
 app.command("ports")(ports)
 app.command("recheck", epilog=RECHECK_EPILOG)(recheck)

@@ -183,7 +183,7 @@ Role = Annotated[
         "--role",
         metavar="NAME=ROLE",
         help="State the role of an input of file.py:name instead of deriving it: mask, mask:real, mask:pads, "
-        "positions, companion (moves with the tokens) or held (the same in every call); repeatable.",
+        "positions, companion (moves with the tokens), held (the same in every call) or cache; repeatable.",
     ),
 ]
 

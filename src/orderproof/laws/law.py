@@ -24,6 +24,7 @@ class Law(ABC):
     trait: str  # a property of a model as a verb phrase: "sees token order"
     trait_if: Literal["holds", "fails"] = "holds"  # the result for a model that has the trait
     kind: Kind = "check"  # a check passes or fails; a property describes a model
+    of_every_sequence: bool = False  # also decided for pads of a further sequence
     expectation: Mapping[str, Expectation]  # by kind of model; a missing kind expects nothing
     expected_of_documents: bool = False  # it should hold for encoders and decoders that take packed documents
 

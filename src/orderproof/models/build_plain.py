@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from orderproof.batch_layout import PAD_LAYOUTS
 from orderproof.errors import first_line
 from orderproof.models.axes import OutputAxes, input_text, stated_axes
 from orderproof.models.input_sampling import ExampleInputs
@@ -34,6 +35,7 @@ from orderproof.models.trial_call import check_trial_call
 from orderproof.recording.restored_state import restored_state
 from orderproof.subject_spec import TOKEN_AXIS_OPTION, Layout
 
+NOT_ON_THE_RIGHT = {*PAD_LAYOUTS} - {"padded right", "no pads"}
 _SEPARATE = (
     "input {places}: a sequence of its own, held fixed, because the module takes another length of it than of the "
     "first input; together=True (--together) counts both as one sequence"
@@ -97,6 +99,7 @@ def build_plain_subject(
     )
     if any(input_rows) or output_rows:
         subject = with_rows_first(subject, input_rows, output_rows)
+        subject.bind_inputs = partial(_bind_inputs, subject.module, arguments)
     subject.build_adapter = partial(build_adapter, subject, original, arguments, roles)
     return subject
 
@@ -124,6 +127,9 @@ def _input_texts(examples: ExampleInputs, layout: Layout) -> dict[str, str]:
 def _bind_inputs(
     module: nn.Module, arguments: NamedArguments, extras: tuple[str, ...], setting: str
 ) -> tuple[nn.Module, ExportContext] | None:
+    mask = arguments.mask
+    if mask is not None and mask.right_only and "attention_mask" in extras and setting in NOT_ON_THE_RIGHT:
+        return None
     extended = arguments.with_inputs(module, extras)
     return None if extended is None else (extended, _export_context(module))
 

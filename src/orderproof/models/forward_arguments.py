@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 
@@ -18,6 +19,11 @@ class PassesKeywordsOn(nn.Module):
         """The arguments of the other module that it does not give."""
         own = enumerate(arguments_of_forward(self.model).items())
         return {name: parameter for place, (name, parameter) in own if not self._gives(name, place)}
+
+    def gives_keyword(self, name: str) -> bool:
+        """True if this module, or one that it calls, gives a keyword argument of this name itself."""
+        inner = isinstance(self.model, PassesKeywordsOn) and self.model.gives_keyword(name)
+        return inner or self._gives(name, sys.maxsize)
 
     @abstractmethod
     def _gives(self, name: str, place: int) -> bool:

@@ -44,7 +44,7 @@ class KeywordModule(PassesKeywordsOn):
         return self.model(**dict(zip(self.names, inputs, strict=True)), **keywords)
 
 
-class RowsFirst(nn.Module):
+class RowsFirst(PassesKeywordsOn):
     """A module whose inputs and outputs have their axis of rows first, whatever axis the module has it at."""
 
     def __init__(self, model: nn.Module, inputs: Sequence[int | None], outputs: Mapping[str, int]) -> None:
@@ -53,8 +53,12 @@ class RowsFirst(nn.Module):
         self.input_rows = tuple(inputs)
         self.output_rows = dict(outputs)
 
+    def _gives(self, name: str, place: int) -> bool:
+        del name
+        return place < len(self.input_rows)
+
     def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
-        """Call the module with its own order of axes; keyword arguments are as the module takes them."""
+        """Call the module with its own order of axes; keyword arguments have rows first anyway."""
         own = [x.movedim(0, axis) if axis else x for x, axis in zip(inputs, self.input_rows, strict=True)]
         leaves, structure = pytree.tree_flatten_with_path(self.model(*own, **keywords))
         return pytree.tree_unflatten([self._rows_first(leaf_name(path), leaf) for path, leaf in leaves], structure)
@@ -77,4 +81,4 @@ def with_rows_first(subject: Subject, inputs: Sequence[int | None], outputs: Map
         token + 1 if isinstance(token, int) and row is not None and token < row else token
         for token, row in zip(subject.token_axes, inputs, strict=True)
     )
-    return replace(subject, module=module, draw=draw, token_axes=axes, wrapped_path="model", bind_inputs=None)
+    return replace(subject, module=module, draw=draw, token_axes=axes, wrapped_path="model")

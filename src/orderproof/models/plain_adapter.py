@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.blocks import Decoder, Transformer
 from orderproof.blocks.transformer_adapter import TransformerAdapter
-from orderproof.errors import SubjectError, UnsupportedCallError
+from orderproof.errors import SubjectError, UnsupportedCallError, UsageError
 from orderproof.models.module_thresholds import module_thresholds
 from orderproof.models.roles.example_roles import ExampleRoles
 from orderproof.models.roles.input_packing import InputPacking, float_dtype
@@ -45,6 +46,11 @@ class PlainModuleAdapter(ModelAdapter):
         positions = ids is not None and not subject.packs_documents and not ids.separates  # they say more than a place
         inputs = {"mask": arguments.mask is not None, "positions": positions, "documents": subject.takes_documents}
         self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
+        self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
+        self.chosen_output = ""  # the first with tokens, else the first
+        self.has_pooled_output = bool(self._pooled) and not any(
+            len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
+        )
         if arguments.position_ids is not None:
             self.first_position_id = arguments.position_ids.first
 
@@ -86,6 +92,7 @@ class PlainModuleAdapter(ModelAdapter):
             return ModelOutput(torch.cat(list(each)))
         arguments: dict[str, Any] = {}
         if mask is not None and self.arguments.mask is not None:
+            self.arguments.mask.check(mask)
             arguments[self.arguments.mask.name] = self.arguments.mask.value(mask.long())
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)
@@ -105,6 +112,18 @@ class PlainModuleAdapter(ModelAdapter):
                 found[self.roles.names[place]] = value.to(floats) if is_float and floats is not None else value
         return found
 
+    @property
+    def _pooled(self) -> tuple[str, ...]:
+        """The names of the outputs that have rows and no tokens."""
+        known = (self.subject.output_axes or {}).items()
+        return tuple(name for name, axes in known if axes.row == 0 and not axes.tokens and not axes.unknown_tokens)
+
+    def pooled_outputs(self) -> Iterator[tuple[str, Self]]:
+        for name in self._pooled:
+            adapter = copy.copy(self)
+            adapter.chosen_output, adapter.has_pooled_output = name, True
+            yield name, adapter
+
     def _output(self, result: Any, tokens: int) -> Tensor:
         """The first output with tokens as [row, token, ...], else the first. Raises `UnsupportedCallError`."""
         known = self.subject.output_axes or {}
@@ -112,7 +131,9 @@ class PlainModuleAdapter(ModelAdapter):
         if not found:
             raise UnsupportedCallError(f"expected a tensor as its output, got {type(result).__name__}")
         by_tokens = (name for name in found if name in known and len(known[name].tokens) == 1)
-        name = next(by_tokens, next(iter(found)))
+        name = self.chosen_output or next(by_tokens, next(iter(found)))
+        if name not in found:
+            raise UnsupportedCallError(f"a call gives no output {name!r}")
         output, axes = found[name], known.get(name)
         if axes is None or len(axes.tokens) != 1:
             return output
@@ -124,23 +145,35 @@ class PlainModuleAdapter(ModelAdapter):
 
 
 def build_adapter(
-    subject: Subject, original: nn.Module, arguments: NamedArguments, roles: ExampleRoles | None = None
+    subject: Subject, original: nn.Module, arguments: NamedArguments, roles: ExampleRoles
 ) -> ModelAdapter:
-    """The adapter of a plain module, which has these named arguments."""
+    """The adapter of a plain module, which has these named arguments and inputs of these roles."""
     if isinstance(original, Transformer):
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
         causal = isinstance(original.stack, Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
+    if roles.cache is not None:
+        from orderproof.models.caches.adapter import CachedModuleAdapter
+
+        return CachedModuleAdapter(subject, arguments, roles.cache, roles)
     return PlainModuleAdapter(subject, arguments, roles)
 
 
-def from_adapter(adapter: ModelAdapter, name: str | None = None) -> Subject:
-    """The subject of an adapter: measured through it, and proved for its plain call. Raises `SubjectError`."""
+def from_adapter(adapter: ModelAdapter, name: str | None = None, kind: str | None = None) -> Subject:
+    """The subject of an adapter: measured through it, and proved for its plain call.
+
+    ``kind`` is what a user states of it. Raises `SubjectError`, and `UsageError` if the adapter states another kind.
+    """
     module = adapter.module
     if not isinstance(module, nn.Module):
         raise SubjectError(f"adapter: expected its module to be a torch.nn.Module, got {type(module).__name__}")
     module.eval()
-    kind = "causal_lm" if adapter.causal else "module"
+    if kind is not None and (kind == "causal_lm") != adapter.causal:
+        raise UsageError(
+            f"{name or type(module).__name__}: expected the kind that the adapter states, causal = {adapter.causal}; "
+            f"got {'decoder' if kind == 'causal_lm' else kind}; leave --as out, or set causal in its class"
+        )
+    kind = kind or ("causal_lm" if adapter.causal else "module")
 
     def draw(tokens: int, seed: int) -> Sample:
         return Sample((adapter.sample_tokens(BATCH_SIZE, tokens, seed),), token_labels(tokens))

@@ -20,6 +20,8 @@ from torch.export import ExportedProgram
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.build_plain import build_plain_subject
+from orderproof.models.caches.cached_module import CacheArgument
+from orderproof.models.caches.plain_call import PlainCall, called_without_cache
 from orderproof.models.call_arguments import template_call
 from orderproof.models.derived_inputs import derive_inputs
 from orderproof.models.eval_mode import switch_mode
@@ -35,9 +37,11 @@ from orderproof.models.roles.one_row import as_one_row, mark_one_row, may_be_one
 from orderproof.models.roles.packed_documents import (
     document_inputs,
     is_longest_document,
-    token_axis_of_documents,
+    packed_documents,
 )
 from orderproof.models.roles.position_argument import POSITION_NAMES
+from orderproof.models.roles.row_axis import tokens_first
+from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
     MIN_DEFAULT_LENGTH,
@@ -87,7 +91,8 @@ def from_module(
             decide how it marks pads), "visible=real" (1 or True at real tokens), "hidden=pads" (at pads), or "none".
         position_ids: The argument that takes position ids [row, token], or "none".
         roles: The roles of inputs by name, instead of those that are derived: "mask", "mask:real", "mask:pads",
-            "positions", "companion" (moves with the tokens) or "held" (the same in every call).
+            "positions", "companion" (moves with the tokens), "held" (the same in every call) or "cache" (also of an
+            argument that is no input).
         mode: "eval", or "train" to audit the training forward: dropout draws the same numbers in runs of one shape.
         name: Its name in reports; by default that of the class.
         length: Default length of proofs [tokens].
@@ -121,46 +126,39 @@ def from_module(
         subject = probe_subject(module, build, is_given=True)
         subject.default_length = length or subject.default_length
         return subject
-    notes = (
-        ("torch.compile is not used: compiled parts run eagerly",) if any(map(is_compiled, module.modules())) else ()
-    )
-    notes = (*mode_notes, *notes)
+    notes = mode_notes
+    if any(map(is_compiled, module.modules())):
+        notes += ("torch.compile is not used: compiled parts run eagerly",)
     if is_compiled(module) and hasattr(module, "_orig_mod"):
         module = module.get_submodule("_orig_mod")
     original = module
-    is_stated = token_axis is not None or inputs is None
-    numbers: frozenset[str] = frozenset()
+    is_stated, numbers, cache = token_axis is not None or inputs is None, frozenset[str](), None
     if inputs is None:
         module, examples, default_axis, input_notes = _default_inputs(module, name)
         names: tuple[str, ...] = (next(iter(arguments_of_forward(module)), "input 0"),)
-        notes = (*notes, *input_notes)
+        notes += input_notes
         token_axis = default_axis if token_axis is None else token_axis
     else:
-        module, given_by_name, numbers = _as_positional(module, inputs, name, layout)
-        names, examples = tuple(given_by_name), tuple(given_by_name.values())
-        token_axis = token_axis_of_documents(examples) if token_axis is None else token_axis
+        inputs, numbers = _with_longest_documents(inputs, tuple(arguments_of_forward(module)))
+        (module, given_by_name, cache, cache_notes), layout = _without_cache(module, inputs, name, layout)
+        names, examples, notes = tuple(given_by_name), tuple(given_by_name.values()), (*notes, *cache_notes)
     if examples and not examples[0].numel():
         shape = tuple(examples[0].shape)
         raise SubjectError(f"{name}: the first input is empty, of shape {shape}; give one with rows and tokens")
     if is_image(examples) and token_axis is None:
         refuse_layout(name, replace(layout, token_axis=None), "an image, whose patches are its tokens")
         return _with_assumptions(image_subject(module.eval(), examples[0], name), assume or {})
-    _check_roles(layout, names, name)
+    _check_roles(layout, names, arguments_of_forward(original), name)
     axes = resolve_token_axes(examples, token_axis, name)
     axes = tuple(None if layout.roles.get(each) == "held" else axis for each, axis in zip(names, axes, strict=True))
     layout = replace(layout, token_axis=token_axis if is_stated else None)
     given = ExampleInputs(examples, axes, name)
-    subject = _with_roles(
-        TrainingForward(module, len(examples)) if mode == "train" else module.eval(),
-        original,
-        given,
-        names,
-        numbers,
-        length,
-        layout,
-    )
+    called = TrainingForward(module, len(examples)) if mode == "train" else module.eval()
+    subject = _with_roles(called, original, given, names, numbers, length, layout, cache)
     subject.notes = (*notes, *subject.notes)
     state_mode(subject, original, mode)
+    for other in subject.other_sequences.values():
+        other.mode = subject.mode
     return _with_assumptions(subject, assume or {})
 
 
@@ -172,35 +170,66 @@ def _with_roles(
     numbers: Collection[str],
     length: int | None,
     layout: Layout,
+    cache: CacheArgument | None,
 ) -> Subject:
     """The subject of a module called with inputs of these names, after their roles are known.
 
     ``numbers`` are the names of those that are numbers and no tensors.
     """
-    stated = layout.roles
-    documents = {k: x for k, x in document_inputs(given, names, numbers).items() if names[k] not in stated}
+    found = document_inputs(given, names, numbers)
+    documents = {place: each for place, each in found.items() if names[place] not in layout.roles}
     counts = {place: KeptNumber(int(given.tensors[place])) for place, x in enumerate(names) if x in numbers}
-    known = {**counts, **_triangular_masks(given), **documents}
-    called, rest = module, given
-    if documents or may_be_one_row(given):
-        called, rest = as_one_row(module, given)
-    roles = example_roles(called, rest, names, known, layout)
-    if called is not module and not roles.takes_documents:
-        called, rest, roles = module, given, example_roles(module, given, names, known, layout)
-    has_one_row = called is not module
-    module, rest = roles.called(called, rest)
-    subject = build_plain_subject(module.eval(), original, rest, length, layout, roles)
+    has_one_row, turned = bool(documents) or may_be_one_row(given), None
+    if layout.token_axis is None and not has_one_row:
+        turned = tokens_first(module, given, names, _triangular_masks(given))
+        given = turned or given
+    computed = {**counts, **_triangular_masks(given)}
+    called, rest = as_one_row(module, given) if has_one_row else (module, given)
+    roles = example_roles(called, rest, names, {**computed, **documents}, layout)
+    if has_one_row and not roles.takes_documents:
+        has_one_row, called, rest = False, module, given
+        roles = example_roles(called, rest, names, computed, layout)
+    roles.cache = cache
+    others = dict[str, SecondSequence]()
+    if not layout.together and layout.mask is None and not has_one_row:
+        others = {names[x.place]: x for x in second_sequences(module, given, roles, computed)}
+    for second in others.values():
+        rest = claim(roles, rest, second)
+    reduced, kept = roles.called(called, rest)
+    subject = build_plain_subject(reduced.eval(), original, kept, length, layout, roles)
+    subject.other_sequences = {key: _of_second(module, original, second) for key, second in others.items()}
     if has_one_row:
         mark_one_row(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    subject.notes = (*_triangular_notes(roles), *subject.notes, *by_size)
+    by_mask = ("tokens run along axis 0 of the first input, as a mask [row, token] shows",) if turned else ()
+    subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
 
 
-def _check_roles(layout: Layout, names: Sequence[str], name: str) -> None:
-    """Raises `UsageError` for the role of an input that there is not."""
+def _of_second(module: nn.Module, original: nn.Module, second: SecondSequence) -> Subject:
+    """The subject whose tokens are those of a second sequence."""
+    called, rest = second.roles.called(module, second.examples)
+    return build_plain_subject(called.eval(), original, rest, None, SECOND_LAYOUT, second.roles)
+
+
+def _without_cache(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[PlainCall, Layout]:
+    """The module called without its cache, and the layout without what it states of the cache."""
+    call = partial(_as_positional, module, name=name, layout=layout)
+    axes_of = partial(resolve_token_axes, token_axis=layout.token_axis, name=name)
+    found = called_without_cache(module, inputs, call, axes_of, _packs_documents, layout.roles)
+    roles = {each: role for each, role in layout.roles.items() if each in found.inputs or role != "cache"}
+    return found, replace(layout, roles=roles)
+
+
+def _packs_documents(examples: ExampleInputs) -> bool:
+    """True if an input says by its values where packed documents are."""
+    return any(packed_documents(x, examples.length) is not None for x in examples.tensors[1:])
+
+
+def _check_roles(layout: Layout, names: Sequence[str], free: Collection[str], name: str) -> None:
+    """Raises `UsageError` for the role of an input that there is not; ``free`` are arguments that are not given."""
     for each in layout.roles:
-        if each not in names:
+        if each not in names and (layout.roles[each] != "held" or each not in free):
             raise UsageError(
                 f"{name}: expected the name of an input, one of {', '.join(names)}; got {each!r}"
                 f"{did_you_mean(each, names)}"
@@ -214,7 +243,8 @@ def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
     if set(assume) - {"model_kind"} or kind not in PLAIN_MODULE_KINDS:
         kinds = " or ".join(map(repr, PLAIN_MODULE_KINDS))
         raise UsageError(f"{subject.name}: expected assume={{'model_kind': {kinds}}}; got {dict(assume)!r}")
-    subject.model_kind = kind
+    for each in (subject, *subject.other_sequences.values()):
+        each.model_kind = kind
     if assume:
         subject.notes = (*subject.notes, f"model_kind is {kind!r}, as assumed by the user")
     return subject
@@ -226,10 +256,8 @@ def refuse_layout(name: str, layout: Layout, what: str) -> None:
         raise UsageError(f"{name}: expected no {layout.stated} with {what}; it would be ignored")
 
 
-def _as_positional(
-    module: nn.Module, inputs: Inputs, name: str, layout: Layout
-) -> tuple[nn.Module, dict[str, Tensor], frozenset[str]]:
-    """The module called with tensors, these by the names of its arguments, and the names of those given as numbers."""
+def _as_positional(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[nn.Module, dict[str, Tensor]]:
+    """The module called with tensors, and these tensors by the names of its arguments."""
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
         inputs = (inputs,)
     if isinstance(inputs, Mapping):
@@ -242,20 +270,18 @@ def _as_positional(
             f"{name}: expected dense tensors; got a nested or sparse one: give its rows padded to one length with a "
             "mask, or as one sequence with the boundaries of its documents (cu_seqlens)"
         )
-    accepted = tuple(arguments_of_forward(module))
-    inputs, numbers = _with_longest_documents(inputs, accepted)
-    call, tensors = template_call(module, inputs, accepted)
+    call, tensors = template_call(module, inputs, tuple(arguments_of_forward(module)))
     if not tensors:
         raise SubjectError(f"{name}: no tensor among the example inputs; {EXAMPLE_INPUTS_HINT}")
-    if numbers or not all(isinstance(value, Tensor) for value in values):
-        return call, tensors, numbers
-    return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), tensors, numbers
+    if all(isinstance(value, Tensor) for value in values):
+        return (KeywordModule(module, tuple(inputs)) if isinstance(inputs, Mapping) else module), tensors
+    return call, tensors
 
 
-def _with_longest_documents(
-    inputs: Sequence[Any] | Mapping[str, Any], names: Sequence[str]
-) -> tuple[Sequence[Any] | Mapping[str, Any], frozenset[str]]:
+def _with_longest_documents(inputs: Inputs, names: Sequence[str]) -> tuple[Inputs, frozenset[str]]:
     """The inputs with a tensor for each number that is the length of the longest document, and their names."""
+    if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence | Mapping):
+        return inputs, frozenset()
     named = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=False))
     numbers = {name: torch.tensor(x) for name, x in named.items() if type(x) is int and is_longest_document(name)}
     if not numbers:

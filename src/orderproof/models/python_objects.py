@@ -61,9 +61,7 @@ def load_object(
             raise SubjectError(f"{spec} makes a subject, which states its kind itself; got {dict(assume)!r}")
         return model
     if isinstance(model, ModelAdapter):
-        if assume:
-            raise SubjectError(f"{spec} makes an adapter, which states its kind itself; got {dict(assume)!r}")
-        return from_adapter(model, name)
+        return from_adapter(model, name, kind=(assume or {}).get("model_kind"))
     if not isinstance(model, nn.Module | ExportedProgram):
         raise SubjectError(
             f"{spec}: it returned {_type_name(result)}; expected a torch.nn.Module, or one with example inputs"

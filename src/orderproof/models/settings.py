@@ -38,14 +38,16 @@ SETTING_INPUT_NAMES: dict[str, str] = {
 class ShapeDerivedInputs(nn.Module):
     """A module called with inputs that follow from the shape of its tokens [batch, token, ...]."""
 
-    def __init__(self, module: nn.Module, input_builder: _SettingInputs) -> None:
+    def __init__(self, module: nn.Module, input_builder: _SettingInputs, place: int) -> None:
         super().__init__()
         self.module = module
         self.input_builder = input_builder
+        self.place = place  # of the input with tokens
 
     def forward(self, *inputs: Tensor) -> object:
         """Call the module with its inputs and those of the builder."""
-        return self.module(*inputs, *self.input_builder(inputs[0], mask_dtype(self.module, inputs[0])))
+        tokens = inputs[self.place]
+        return self.module(*inputs, *self.input_builder(tokens, mask_dtype(self.module, tokens)))
 
 
 def mask_dtype(module: nn.Module, tokens: Tensor) -> torch.dtype:
@@ -64,7 +66,7 @@ def apply_setting(subject: Subject, setting: str) -> Subject | str:
     missing = f"it takes no {SETTING_INPUT_NAMES[setting]}"
     if subject.patch_embedding_path is not None:
         return f"{missing}: its tokens are the patches of an image"
-    if subject.token_axes[0] != 1:
+    if subject.token_axes[subject.token_input] != 1:
         return f"{missing}: its tokens do not run along axis 1"
     if subject.bind_inputs is None:
         return missing
@@ -98,8 +100,8 @@ def _bind_setting(subject: Subject, setting: str, names: tuple[str, ...], module
     twin = None if subject.build_tiny_twin is None else _twin_in_setting(subject.build_tiny_twin, setting)
     if setting != "labelled":
         values = {f"module.{name}": value for name, value in subject.buffer_values.items()}
-        path = "module" + (".model" if isinstance(module, KeywordInputs) else "")
-        derived = ShapeDerivedInputs(module, _SettingInputs(names, setting, subject)).eval()
+        path = _inner_path("module" + (".model" if isinstance(module, KeywordInputs) else ""), subject)
+        derived = ShapeDerivedInputs(module, _SettingInputs(names, setting, subject), subject.token_input).eval()
         return replace(
             subject, module=derived, buffer_values=values, build_tiny_twin=twin, bind_inputs=None, wrapped_path=path
         )
@@ -108,15 +110,21 @@ def _bind_setting(subject: Subject, setting: str, names: tuple[str, ...], module
 
     def draw(length: int, seed: int) -> Sample:
         sample = subject.draw(length, seed)
-        extras = input_builder(sample.inputs[0], mask_dtype(module, sample.inputs[0]))
+        tokens = sample.inputs[subject.token_input]
+        extras = input_builder(tokens, mask_dtype(module, tokens))
         return Sample((*sample.inputs, *(x.clone() for x in extras)), sample.labels)
 
-    path = "model" if isinstance(module, KeywordInputs) else ""
+    path = _inner_path("model" if isinstance(module, KeywordInputs) else "", subject)
     rows = None if subject.row_inputs is None else (*subject.row_inputs, *(True for _ in names))
     return replace(
         subject, module=module, token_axes=axes, draw=draw, build_tiny_twin=twin, bind_inputs=None, wrapped_path=path,
         row_inputs=rows,
     )  # fmt: skip
+
+
+def _inner_path(path: str, subject: Subject) -> str:
+    """The path of the model in a wrapper around the module of a subject, which may be a wrapper itself."""
+    return ".".join(part for part in (path, subject.wrapped_path) if part)
 
 
 def _twin_in_setting(build_twin: Callable[[], Subject], setting: str) -> Callable[[], Subject]:

@@ -71,6 +71,8 @@ class Subject:
         mode: The mode of the module as an assumption, if its call computes something else in the other mode.
         draws_random_numbers: A call in train mode draws random numbers; runs of other shapes draw others.
         input_roles: The role of each input and how it is known, for the report.
+        other_sequences: By the name of an input that is a sequence with a padding mask of its own, the same model with
+            the tokens of that input.
         row_inputs: The first axis of each input runs over rows; None: that of inputs with tokens along another axis.
 
     """
@@ -111,6 +113,7 @@ class Subject:
     original_config: Any = field(default=None, repr=False)
     output_axes: Mapping[str, OutputAxes] | None = field(default=None, repr=False)
     axes_text: Mapping[str, str] = field(default_factory=dict, repr=False)
+    other_sequences: Mapping[str, Subject] = field(default_factory=dict, repr=False)
     row_inputs: tuple[bool, ...] | None = field(default=None, repr=False)
     mode: str = ""
     draws_random_numbers: bool = False
@@ -120,6 +123,11 @@ class Subject:
     def part_and_name(self) -> str:
         """The model that a certificate is about: `the encoder of T5Model in arch:t5`, or the name alone."""
         return f"{self.part} in {self.name}" if self.part else self.name
+
+    @property
+    def token_input(self) -> int:
+        """The place of the first input with tokens; 0 if there is none."""
+        return next((place for place, axis in enumerate(self.token_axes) if axis is not None), 0)
 
     @property
     def starts_with_rows(self) -> bool:

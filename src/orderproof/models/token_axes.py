@@ -12,6 +12,7 @@ from torch import Tensor
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.input_sampling import ExampleInputs, TokenAxes
+from orderproof.models.roles.packed_documents import token_axis_of_documents
 from orderproof.subject_spec import TOKEN_AXIS_OPTION
 
 
@@ -34,6 +35,7 @@ def resolve_token_axes(
         if all(axis is None for axis in token_axis):
             raise UsageError(f"{name}: token_axis names no axis; expected one for at least one input")
         return tuple(_normalized_axis(axis, tensor, name) for axis, tensor in zip(token_axis, examples, strict=True))
+    token_axis = token_axis_of_documents(examples) if token_axis is None else token_axis
     first = next((i for i, tensor in enumerate(examples) if _default_token_axis(tensor, token_axis) is not None), None)
     if first is None:
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in examples)
@@ -41,7 +43,7 @@ def resolve_token_axes(
     axis = _normalized_axis(_default_token_axis(examples[first], token_axis), examples[first], name)
     assert axis is not None
     size = examples[first].shape[axis]
-    return tuple(axis if i == first else _axis_of_size(t, size) for i, t in enumerate(examples))
+    return tuple(axis if i == first else axis_of_size(t, size) for i, t in enumerate(examples))
 
 
 def _default_token_axis(tensor: Tensor, stated: int | None) -> int | None:
@@ -60,7 +62,8 @@ def _normalized_axis(axis: int | None, tensor: Tensor, name: str) -> int | None:
     return axis % tensor.dim()
 
 
-def _axis_of_size(tensor: Tensor, size: int) -> int | None:
+def axis_of_size(tensor: Tensor, size: int) -> int | None:
+    """The axis of a further input that has the number of tokens; None without one, or with several."""
     default = _default_token_axis(tensor, None)
     is_square = tensor.dim() == 2 and tensor.shape == (size, size)
     if default is not None and tensor.shape[default] == size and not is_square:

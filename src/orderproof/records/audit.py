@@ -222,7 +222,9 @@ class Finding(Record):
     outcome: Outcome = "undecided"
     verdict: Verdict  # how the outcome is known: by proof, witness or measurement
     expected: Expectation = "any"
-    expected_because: str = ""  # of an expectation that the user did not state: what in the model suggests it
+    expected_because: str = (
+        ""  # of a violated law: what in the model suggests the expectation, and how to state another one
+    )
     expectation_met: bool = True
     scope: Scope
     entries_complete: bool | None = None
@@ -242,7 +244,7 @@ class Finding(Record):
     script: str = ""  # Python code without orderproof that exits with 1 if the violation is there; see `repro`
     fix_source: str = ""  # the line of the model's own code to change: model.py:20
     fix_line: str = ""  # that line
-    same_cause_as: str = ""  # the code of an earlier finding whose runs first differ at the same line
+    same_cause_as: str = ""  # the code of an earlier law that is violated at the same line
     reason: str = ""
     seconds: float = 0.0
 

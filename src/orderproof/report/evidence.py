@@ -44,7 +44,7 @@ def _place_rows(finding: Finding) -> list[tuple[str, str]]:
     if finding.expectation_met:
         return []
     place = shown_place(finding)
-    rows = [("because", phrases.expectation_reason(finding))]
+    rows = [("because", finding.expected_because)]
     rows.append(("line", f"{place.source}: {place.text}" if place.text else place.source))
     mask = mask_of(finding)
     return rows if mask is None else [*rows, *(("mask", line) for line in mask_lines(mask)), ("", MASK_LEGEND)]

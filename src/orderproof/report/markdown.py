@@ -12,7 +12,7 @@ from pathlib import Path
 
 from orderproof.records.audit import Finding, Report
 from orderproof.records.input_role import InputRole
-from orderproof.report import file_output, phrases, summary
+from orderproof.report import file_output, phrases, summary, witness_phrases
 from orderproof.report.markdown_table import markdown_table
 from orderproof.report.theorem_phrases import proof_scope_text
 
@@ -134,6 +134,8 @@ def _values_used(finding: Finding, limit: int = 3) -> str:
 
 
 def _failed_line(finding: Finding, name: str) -> str:
+    if finding.same_cause_as:
+        return f"{name} failed: {escape_markdown(witness_phrases.same_cause_text(finding))}"
     text = f"{name} failed: {escape_markdown(phrases.summary_clause(finding))}"
     return f"{text}. To do: {escape_markdown(finding.remedy)}" if finding.remedy else text
 

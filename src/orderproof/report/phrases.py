@@ -47,6 +47,7 @@ NAMED_CALL_MODES = (  # call modes in which one law gives several findings
     "packed", "blocked", "padded right first", "padded left", "padded right", "no pads", "pads inside",
     "one real token", "one row of pads", "one row without pads",
 )  # fmt: skip
+OTHER_SEQUENCE = "pads of "  # begins the call mode of a further sequence: pads of memory
 PADDING_LAW = "padding"  # whose only call mode is `padded`
 
 
@@ -107,6 +108,8 @@ def law_name(finding: Finding) -> str:
 
 def shown_call_mode(finding: Finding) -> str:
     """The call mode where the law has findings for several; empty otherwise."""
+    if finding.call_mode.startswith(OTHER_SEQUENCE):
+        return finding.call_mode
     several = finding.call_mode in NAMED_CALL_MODES or (finding.call_mode == "padded" and finding.law != PADDING_LAW)
     return finding.call_mode if several else ""
 
@@ -175,13 +178,6 @@ def evidence_text(finding: Finding) -> str:
     if finding.kind != "check" or finding.expected != "fails" or not evidence_kind(finding):
         return evidence
     return f"{'does not hold, as expected' if finding.outcome == 'pass' else 'holds, and should not'}; {evidence}"
-
-
-def expectation_reason(finding: Finding) -> str:
-    """Why an expectation that the user did not state was made, and how to state another; else empty."""
-    if not finding.expected_because:
-        return ""
-    return f"{finding.expected_because}; if this is intended, state it: --as encoder or --expect {finding.law}=fails"
 
 
 def checks(findings: Iterable[Finding]) -> list[Finding]:

@@ -83,7 +83,7 @@ class _AuditPrinter(EvidencePrinter):
     def _failure_rows(self, finding: Finding) -> list[tuple[str, Text]]:
         """The line, its mask, the witness or the reason, and the change."""
         place = shown_place(finding)
-        rows = [("because", _text(phrases.expectation_reason(finding)))]
+        rows = [("because", _text(finding.expected_because))]
         rows += [("line", _text(place.source)), ("", _text(place.text))]
         if (mask := mask_of(finding)) is not None:
             drawn = [_text(line, "bold") for line in mask_lines(mask)]

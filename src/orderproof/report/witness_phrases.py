@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from orderproof.records.audit import Finding, Witness
 from orderproof.report import phrases
+from orderproof.report.place import shown_place
 
 TOKENS_SHOWN = 64
 TOKENS_BEFORE_A_GAP = 3
@@ -75,6 +76,6 @@ def same_cause_text(finding: Finding) -> str:
         compared = phrases.evidence_text(finding).partition("; ")[0]  # a port: the setting follows, as in the first one
         return f"{compared}; the cause is that of {finding.same_cause_as}"
     difference = phrases.format_difference(finding.witness.relative_difference)
-    place = finding.witness.first_violating_source
-    text = f"{finding.witness.change}: {difference}; first differs at the line of {finding.same_cause_as}, {place}"
+    place = shown_place(finding).source
+    text = f"{finding.witness.change}: {difference}; the cause is that of {finding.same_cause_as}, {place}"
     return f"{text}; {finding.witness.onset}" if finding.witness.onset else text

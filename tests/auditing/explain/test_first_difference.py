@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orderproof import audit
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.auditing.decide.measurement import measure_law
-from orderproof.auditing.explain.findings import with_cause
+from orderproof.auditing.explain.findings import with_causes
 from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
@@ -26,7 +26,7 @@ class Mean(nn.Module):
 
     def forward(self, x: Tensor, before: Tensor | None) -> Tensor:
         del before  # the defect
-        counts = torch.arange(1, x.shape[1] + 1, dtype=x.dtype).unsqueeze(-1)
+        counts = torch.arange(1, x.shape[1] + 1, dtype=x.dtype).unsqueeze(-1)  # the line of the difference
         return x.cumsum(1) / counts
 
 
@@ -38,7 +38,7 @@ class Block(nn.Module):
         self.mix, self.output = Mean(), nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor, before: Tensor | None) -> Tensor:
-        return self.output(x) + self.mix(x, before)  # the line of the difference
+        return self.output(x) + self.mix(x, before)
 
 
 class Forgetful(nn.Module):
@@ -83,7 +83,7 @@ def measured(law: str) -> Finding:
     return measure_law(adapter, find_law(law), calls, kind="causal_lm")  # type: ignore[arg-type]
 
 
-def test_witness_names_the_module_and_the_line_that_calls_it() -> None:
+def test_witness_names_the_module_and_the_line() -> None:
     found = measured("cached_decoding")
     assert found.verdict == "refuted"
     assert found.witness is not None
@@ -98,13 +98,9 @@ def test_violations_at_one_line_are_one_cause() -> None:
 
 def test_violations_at_other_lines_are_other_causes() -> None:
     found = measured("cached_decoding")
-    assert found.witness is not None
-    other = found.witness.model_copy(update={"first_violating_source": "elsewhere.py:1"})
-    causes: dict[tuple[str, str], str] = {}
-    assert with_cause(found, causes).same_cause_as == ""
-    later = found.model_copy(update={"code": "OP402", "witness": other})
-    assert with_cause(later, causes).same_cause_as == ""
-    assert len(causes) == 2
+    other = found.model_copy(update={"code": "OP402", "fix_source": "elsewhere.py:1"})
+    same = found.model_copy(update={"code": "OP403"})
+    assert [f.same_cause_as for f in with_causes([found, other, same])] == ["", "", "OP401"]
 
 
 def test_hooks_do_not_stay_on_the_model() -> None:

@@ -344,7 +344,7 @@ def test_a_call_that_would_end_the_process_is_left_out() -> None:
 
 
 def test_a_call_with_a_mask_that_does_not_return_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orderproof.models.roles.mask_argument.MAX_SECONDS", 0.5)
+    monkeypatch.setattr("orderproof.models.roles.mask_calls.MAX_SECONDS", 0.5)
     (plain,) = _causal(NeverReturns)
     assert plain.verdict == "proved"
 

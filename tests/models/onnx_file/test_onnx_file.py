@@ -66,10 +66,11 @@ def test_an_exported_module_has_a_theorem_for_every_length(tmp_path: Path) -> No
     torch.onnx.export(
         Attention(), (ids, torch.ones_like(ids)), path, dynamo=False, input_names=list(axes), dynamic_axes=axes
     )
-    (finding,) = audit(path, laws=("causal",)).findings
+    finding, padded = audit(path, laws=("causal",)).findings
     assert finding.verdict == "proved"
     assert finding.theorem is not None
-    assert "computed for each number of tokens: attention_mask (ones)" in load(path).notes
+    assert "is not finite" in padded.reason  # a pad on the left sees no token
+    assert [role.role for role in load(path).input_roles][1] == "padding mask, 1 at real tokens"
     assert int(load(path).sample(30, 0).inputs[0].max()) > 10  # ids up to the size of the table
 
 
@@ -143,5 +144,5 @@ def test_a_cache_has_no_tokens_and_a_mask_shows_all(saved) -> None:
     path = saved(model_of(nodes, inputs, ["y"], {"axis": np.array(1), "last": np.array([2])}))
     subject = load(path)
     assert len(subject.token_axes) == 1
-    assert "past_key_values.0.key (zeros), attention_mask (ones)" in subject.notes[0]
+    assert "computed for each number of tokens: past_key_values.0.key (zeros)" in subject.notes
     assert [finding.verdict for finding in audit(path, laws=("causal", "batch")).findings] == ["proved", "proved"]

@@ -151,8 +151,10 @@ def test_statements_that_do_not_fit_are_refused(stated: dict[str, str], message:
         from_module(Visible(), IDS, **stated)
 
 
-def test_a_stated_mask_needs_tokens_along_axis_1() -> None:
-    with pytest.raises(UsageError, match="expected tokens along axis 1 of the first input with mask"):
+def test_a_stated_mask_of_tokens_along_axis_0_must_hide_one() -> None:
+    with pytest.raises(
+        UsageError, match=r"expected argument 'hx' of forward\(input, hx\) to hide tokens; it hides none"
+    ):
         from_module(nn.GRU(16, 16), torch.randn(7, 2, 16), token_axis=0, mask="hx")
 
 

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 import torch
 
 from orderproof.adapter import ModelAdapter
+from orderproof.auditing.explain.entries import Frame
 from orderproof.auditing.explain.findings import finding_of
-from orderproof.auditing.explain.first_difference import first_difference_place
+from orderproof.auditing.explain.first_difference import Place, first_difference_place
 from orderproof.auditing.explain.kept_value import kept_value_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
 from orderproof.auditing.search.lengths import merge_lengths, onset, run_at_lengths
@@ -105,14 +106,17 @@ def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expect
     records = tuple(r.record.model_copy(update={"verdict": r.verdict}) for r in results)
     if verdict == "held":
         reason = _held_reason(len(completed), results)
+    place = _first_difference(law, deciding, calls) if verdict == "refuted" else None
     own = deciding.comparison.remedy
-    remedy = Remedy(text=own) if own else law.remedy_for(adapter)
+    remedy = Remedy(text=own) if own else law.remedy_for(adapter, place.kind if place else "")
+    line = place.own_frame if place else Frame()
     return finding_of(
         law, verdict, reason, expected=expected,
         scope=Scope(length=calls.default_length, weights="these", assumptions=_left_out_lengths(adapter, law)),
         output=adapter.output_name,
         deviation=Deviation(float32=deciding.record.float32, float64=deciding.record.float64),
-        witness=_witness(law, deciding, calls) if verdict == "refuted" else None,
+        witness=_witness(deciding, calls, place) if verdict == "refuted" else None,
+        fix_source=line.source, fix_line=line.text,
         measurement=Measurement(tolerance=tolerance, control_difference=moved, comparisons=records),
         remedy=remedy.text if verdict == "refuted" else "", remedy_diff=remedy.diff if verdict == "refuted" else "",
     )  # fmt: skip
@@ -193,21 +197,24 @@ def _control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | N
         return None, failure_reason(error)
 
 
-def _witness(law: MeasuredLaw, result: ComparisonResult, calls: CachedCalls) -> Witness:
+def _first_difference(law: MeasuredLaw, result: ComparisonResult, calls: CachedCalls) -> Place | None:
+    """Where a value is kept that makes two outputs differ, or where these first differ; None if that is not known."""
+    if law.refutation_changes_model and (kept := kept_value_place(result.comparison, calls, result.length)):
+        return kept
+    must_differ = result.comparison.expects_difference
+    return None if must_differ else first_difference_place(result.comparison, calls, result.length)
+
+
+def _witness(result: ComparisonResult, calls: CachedCalls, seen: Place | None) -> Witness:
     """The element at which the outputs of a comparison differ most."""
     assert result.outputs is not None
     expected, actual = differing_parts(*result.outputs)
     place = int((expected.double() - actual.double()).abs().argmax())
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), expected.shape))
-    seen = None
-    if law.refutation_changes_model:
-        seen = kept_value_place(result.comparison, calls, result.length)
-    if seen is None and not result.comparison.expects_difference:
-        seen = first_difference_place(result.comparison, calls, result.length)
     return Witness(
         tokens_before=(), tokens_after=(), change=result.record.description, output_index=index,
         expected_value=float(expected[index]), actual_value=float(actual[index]),
         relative_difference=(result.record.float32 or 0.0) if result.record.float64 is None else result.record.float64,
-        first_violating_module=seen.module if seen else "", first_violating_source=seen.source if seen else "",
+        first_violating_module=seen.module if seen else "", first_violating_source=seen.frame.source if seen else "",
         onset=onset(calls.adapter, result), seed=calls.seed,
     )  # fmt: skip

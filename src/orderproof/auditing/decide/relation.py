@@ -17,7 +17,7 @@ from orderproof.auditing.decide.contradiction import (
 )
 from orderproof.auditing.decide.proof import build_proof, proof_scope, uniform_assumption
 from orderproof.auditing.explain.findings import finding_of
-from orderproof.auditing.explain.implied_expectation import with_implied_expectation
+from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS, with_implied_expectation
 from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.record.context import AuditContext
@@ -233,6 +233,5 @@ class Relation:
             fix_line=places.line.text, remedy=places.remedy.text, remedy_diff=places.remedy.diff,
             proof=build_proof(done, output) if done is not None and decision.verdict == "proved" else None,
         )  # fmt: skip
-        if not self.options.states_nothing:
-            return finding
-        return with_implied_expectation(finding, self.law, places.masks, self.context.subject.model_kind)
+        unstated = self.options.states_nothing and self.context.subject.model_kind == KIND_OF_UNKNOWN_MODELS
+        return with_implied_expectation(finding, self.law, places.masks, unstated=unstated)

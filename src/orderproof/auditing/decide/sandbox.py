@@ -60,11 +60,15 @@ class MeasurementRun:
 
     @cached_property
     def jobs(self) -> tuple[MeasurementJob, ...]:
-        """Each law for the model, then each law for its decoder if it has one."""
+        """Each law for the model, then each law for its decoder if it has one, and those of further sequences."""
         parts = [("", self.subject.model_kind, self.subject.build_adapter)]
         if self.subject.build_decoder_adapter is not None:
             parts.append((DECODER_PART, "causal_lm", self.subject.build_decoder_adapter))
-        return tuple(MeasurementJob(law, part, kind, build) for part, kind, build in parts for law in self.laws)
+        jobs = [MeasurementJob(law, part, kind, build) for part, kind, build in parts for law in self.laws]
+        laws = [law for law in self.laws if law.of_every_sequence]
+        for name, other in self.subject.other_sequences.items():
+            jobs += [MeasurementJob(law, f"pads of {name}", other.model_kind, other.build_adapter) for law in laws]
+        return tuple(jobs)
 
     def findings(self) -> Iterator[Finding]:
         """One finding per job, in order."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
+from orderproof.auditing.decide.one_side import possible_call_modes, proved_on_one_side
 from orderproof.auditing.decide.relation import AS_GIVEN, ProofOptions, Relation
 from orderproof.auditing.decide.theorem_certificates import with_rechecked_theorems
 from orderproof.auditing.decide.theorems import with_open_entry_map, with_theorem
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import expected_as_in_plain_call
 from orderproof.auditing.explain.notes import note_rows_that_stay, note_unchecked_mask
+from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.explain.remedies import with_remedy
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.search.other_calls import compare_other_calls
@@ -20,13 +22,25 @@ from orderproof.records.audit import Deviation, Expectation, Finding, Scope
 
 
 def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_GIVEN) -> tuple[Finding, ...]:
-    """The findings of one law: one for each output in each call mode of the law."""
+    """The findings of one law: one for each output in each call mode of the law, and for each further sequence."""
+    found = _prove_for_sequence(context, law, options)
+    others = context.other_sequences if law.of_every_sequence else {}
+    for name, other in others.items():
+        of_other = (
+            f.model_copy(update={"call_mode": f"pads of {name}"}) for f in _prove_for_sequence(other, law, options)
+        )
+        found = (*(f for f in found if f.verdict != "not_applicable"), *of_other)
+    return found
+
+
+def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOptions) -> tuple[Finding, ...]:
+    """The same for one sequence of tokens."""
     if context.subject.whole_rows_reason and not law.replaces_whole_rows:
         expected = options.expect or law.expected(context.subject.model_kind)
         return (_not_applicable(context, law, expected, context.subject.whole_rows_reason),)
     if law.replaces_whole_rows:
         note_rows_that_stay(context, law)
-    call_modes = [m for m in law.call_modes if not isinstance(context.in_call_mode(m), str)] or law.call_modes[:1]
+    call_modes = possible_call_modes(context, law)
     results = [finding for mode in call_modes for finding in _prove_in_call_mode(context, law, mode, options)]
     if options.every_length and not options.uniform_entries:
         for mode in law.call_modes_without_theorem:
@@ -36,14 +50,20 @@ def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_
                 note_unchecked_mask(context, law, results)
             else:
                 found = _prove_in_call_mode(context, law, mode, options)
-                results += [expected_as_in_plain_call(f, results) for f in found] if options.states_nothing else found
+                results += [expected_as_in_plain_call(f, results, unstated=options.states_nothing) for f in found]
+
+        def prove_mode(mode: str) -> list[Finding]:
+            return _prove_in_call_mode(context, law, mode, options)
+
+        results = [proved_on_one_side(context, law, finding, prove_mode) for finding in results]
 
         def prove_call(there: AuditContext, mode: str) -> list[Finding]:
             return _prove_in_call_mode(there, law, mode, options)
 
         same = options.states_nothing and law.kind == "check"
         results = [compare_other_calls(context, law, f, prove_call, expects_same=same) for f in results]
-    return tuple(with_remedy(finding, law) for finding in results)
+    results = [with_remedy(finding, law) for finding in results]
+    return tuple(with_pooling_line(context, f) if law.call_modes_of_one_side else f for f in results)
 
 
 def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, options: ProofOptions) -> list[Finding]:

@@ -38,8 +38,12 @@ def frame_of(node: Node) -> Frame:
     own = [f for f in frames if "/torch/" not in f["file"].replace("\\", "/")] or frames
     if not own:
         return Frame()
-    file, line = own[-1]["file"], own[-1]["line"]
-    return Frame(f"{source_name(file)}:{line}", linecache.getline(file, int(line)).strip(), file)
+    return frame_at(own[-1]["file"], int(own[-1]["line"]))
+
+
+def frame_at(file: str, line: int) -> Frame:
+    """A line of a file."""
+    return Frame(f"{source_name(file)}:{line}", linecache.getline(file, line).strip(), file)
 
 
 def source_of(node: Node) -> tuple[str, str]:

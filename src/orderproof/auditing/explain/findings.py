@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from orderproof.laws import find_law
 from orderproof.laws.law import Law
 from orderproof.records.audit import Expectation, Finding, Kind, Scope, Verdict, outcome_of
+from orderproof.report.place import shown_place
 
 
 def is_met(verdict: Verdict, expected: Expectation) -> bool:
@@ -57,14 +57,22 @@ def with_law(finding: Finding, *, stated: bool) -> Finding:
     return finding.model_copy(update={"statement": law.statement, "trait": law.trait, "kind": kind, "outcome": outcome})
 
 
-def with_cause(finding: Finding, causes: dict[tuple[str, str], str]) -> Finding:
-    """The finding, with the code of an earlier one that has the same cause: their runs first differ at the same line.
+def with_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings; those of a cause that an earlier law has too get the code of that law.
 
-    ``causes`` has the code of the first finding by module and line, and gets this one. Layer numbers do not count.
+    Violations at one line have one cause, whichever layer shows it. So have laws that hold and should not, with one
+    remedy: a model without positions fails several.
     """
-    witness = finding.witness
-    if witness is None or finding.expectation_met or not witness.first_violating_source:
-        return finding
-    module = re.sub(r"\b\d+\b", "*", witness.first_violating_module)
-    first = causes.setdefault((module, witness.first_violating_source), finding.code)
-    return finding if first == finding.code else finding.model_copy(update={"same_cause_as": first})
+    causes: dict[str, str] = {}
+    found = []
+    for f in findings:
+        told = f.expectation_met or f.verdict == "undecided" or f.same_cause_as
+        cause = "" if told else shown_place(f).source or _absence(f)
+        first = causes.setdefault(cause, f.code) if cause else f.code
+        found.append(f if first == f.code else f.model_copy(update={"same_cause_as": first}))
+    return tuple(found)
+
+
+def _absence(finding: Finding) -> str:
+    """What a model lacks whose law holds and should not: the remedy."""
+    return finding.remedy if finding.verdict in ("proved", "held") else ""

@@ -16,9 +16,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from orderproof.adapter import ModelOutput
+from orderproof.auditing.explain.entries import Frame, frame_at
 from orderproof.auditing.explain.first_difference import Place
-from orderproof.auditing.explain.source_name import source_name
 from orderproof.laws.measured import CachedCalls, Comparison
+from orderproof.laws.mixing_kinds import OTHER
 from orderproof.recording.contents import EmptyDictionaries, State, Variables, items, restore_items
 from orderproof.recording.execution import relative_difference
 from orderproof.recording.owned_state import owned_state
@@ -38,9 +39,9 @@ def kept_value_place(comparison: Comparison, calls: CachedCalls, length: int) ->
         size = _run(comparison, calls, length, functools.partial(_put_back, index=index, key=key))
         if size is None or size > ZERO_TOLERANCE:
             continue
-        lines: list[str] = []
+        lines: list[Frame] = []
         _run(comparison, calls, length, functools.partial(_watched, index=index, key=key, lines=lines))
-        return Place(_module_path(calls.adapter.module, path), lines[0]) if lines else None
+        return Place(_module_path(calls.adapter.module, path), lines[0], OTHER) if lines else None
     return None
 
 
@@ -122,12 +123,12 @@ def _put_back(states: list[State], *, index: int, key: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(states: list[State], *, index: int, key: Any, lines: list[str]) -> Iterator[None]:
+def _watched(states: list[State], *, index: int, key: Any, lines: list[Frame]) -> Iterator[None]:
     """Note the line after which a value is another one than before the call in this block."""
     if lines or index >= len(states) or key in states[index].other_keys():
         yield
         return
-    last, before = [""], sys.gettrace()
+    last, before = [Frame()], sys.gettrace()
 
     def note() -> None:
         if not lines and key in states[index].other_keys():
@@ -139,7 +140,7 @@ def _watched(states: list[State], *, index: int, key: Any, lines: list[str]) -> 
         while here is not None and not _is_model_code(here.f_code.co_filename):
             here = here.f_back
         if here is not None:
-            last[0] = f"{source_name(here.f_code.co_filename)}:{here.f_lineno}"
+            last[0] = frame_at(here.f_code.co_filename, here.f_lineno)
         return None if lines else in_frame
 
     def in_call(frame: FrameType, _event: str, _: Any) -> Any:

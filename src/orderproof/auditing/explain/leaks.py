@@ -6,34 +6,41 @@ is repeated with every excess clamped, which finds each layer that leaks, not on
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.fx import Node
 
+from orderproof.auditing.explain.mixing import Mixing
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, input_facts
 from orderproof.diagnosis.analysis import analyze
 from orderproof.diagnosis.domain.constants import Constants
 from orderproof.diagnosis.domain.fact import NEVER, DependenceArray, Fact, compress
 from orderproof.diagnosis.rule import RelationBreak
-from orderproof.recording.captured_graph import ancestors
 from orderproof.recording.nondeterminism import is_nondeterministic
 
 MAX_MASK_SEARCH = 24  # [operators] before the place of a leak that are searched for its mask
-_STACK = torch.ops.aten.stack.default
-_JOINS = {_STACK, torch.ops.aten.cat.default}
 _PRODUCTS = {torch.ops.aten.linear.default, torch.ops.aten.addmm.default, torch.ops.aten.mm.default}
 
 
-def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[RelationBreak]:
-    """Every place at which a token depends on another that it must not depend on."""
-    leaks: list[RelationBreak] = []
+class Leak(NamedTuple):
+    """A place at which a token depends on another that it must not depend on, and how its operator mixes them."""
+
+    place: RelationBreak
+    kind: str
+
+
+def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[Leak]:
+    """Every leak, at the operator at which its tokens mix; at that of the leak itself if it passed a mask."""
+    leaks: dict[Node, tuple[Node, Leak]] = {}
     tokens = context.token_count
+    mixing = Mixing(tokens)
 
     def clamp_leak(node: Node, fact: Fact) -> Fact:
+        mixing.note(node, fact)
         if is_nondeterministic(node):  # uninitialised memory is no leak
             return Fact(fact.shape, fact.moves, np.full_like(fact.dependence, NEVER), fact.ranges)
         if int(fact.dependence.max(initial=NEVER)) < 0:
@@ -46,26 +53,30 @@ def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[
         if not over.any():
             return fact
         if node in needed:
-            mask = nearest_mask(node, done.constants)
+            mask, origin = nearest_mask(node, done.constants), mixing.origin(node)
             reason = _leak_description(done.law, over, level, fact, tokens)
-            place = _part_with(node, over, fact, done)
-            leaks.append(RelationBreak(place, mask, None, (), (), constant=False, reason=reason))
-        return Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
+            at = node if mask is not None and origin.passes_softmax else origin.node
+            found = RelationBreak(at, mask, None, (), (), constant=False, reason=reason)
+            leaks.setdefault(at, (node, Leak(found, origin.kind)))
+        clamped = Fact(fact.shape, fact.moves, compress(np.minimum(fact.dependence, allowed)), fact.ranges)
+        mixing.repaired(node, clamped)
+        return clamped
 
     captured = done.captured
     facts = input_facts(context, done.law, captured)
+    mixing.start(facts)
     analyze(captured.graph, done.constants, facts, transform_fact=clamp_leak)
     spreading = _spreading_nodes(done, needed, context)
-    return [leak for leak in leaks if leak.node in spreading] or leaks
+    return [leak for node, leak in leaks.values() if node in spreading] or [leak for _, leak in leaks.values()]
 
 
 def _spreading_nodes(done: LawWalk, needed: set[Node], context: AuditContext) -> set[Node]:
     """The nodes from which a violation reaches an output: what a later operator takes away again is no leak.
 
-    An operator takes it away if all that it gives may depend on what it depends on, as where documents are masked.
+    So a shift by a token leaks nothing if what it brings from another document is then set to zero.
     """
-    outputs = [node for node in done.captured.outputs.values() if node in needed]
-    found, waiting = set(outputs), outputs
+    waiting = [node for node in done.captured.outputs.values() if node in needed]
+    found = set(waiting)
     while waiting:
         for node in waiting.pop().all_input_nodes:
             if node not in found and _may_violate(done, node, context):
@@ -78,42 +89,11 @@ def _may_violate(done: LawWalk, node: Node, context: AuditContext) -> bool:
     """True if a node depends on what it must not, or its shape does not say on what it may."""
     if not isinstance(node.meta.get("val"), torch.Tensor):
         return isinstance(node.meta.get("val"), list | tuple)
-    if not _depends(done, node):
-        return False
     fact = done.walk.fact(node)
+    if int(fact.dependence.max(initial=NEVER)) < 0:
+        return False
     allowed = done.law.max_dependence(fact.shape, context.token_count, context.batch_size)
     return allowed is None or bool((fact.dependence > allowed).any())
-
-
-def _part_with(node: Node, over: NDArray[np.bool_], fact: Fact, done: LawWalk) -> Node:
-    """Where the first element in `over` comes from, if an operator joins parts along the tokens; else the operator.
-
-    It is followed back to what another part is made of too: to a step of a loop that goes on with the state before it.
-    """
-    if node.target not in _JOINS:
-        return node
-    parts, dim = [*node.all_input_nodes], node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
-    if len(parts) < 2 or not isinstance(dim, int) or parts != list(node.args[0]):  # type: ignore[arg-type]
-        return node
-    sizes = [1 if node.target is _STACK else part.meta["val"].shape[dim] for part in parts]
-    joined: NDArray[np.bool_] = np.moveaxis(np.broadcast_to(over, fact.shape), dim, 0).reshape(fact.shape[dim], -1)
-    entries = np.asarray(joined.any(axis=1))
-    owner = np.repeat(np.arange(len(parts)), sizes)
-    first = int(owner[entries.argmax()])
-    shared = ancestors([parts[k] for k in range(len(parts)) if not entries[owner == k].any()])
-    place = parts[first]
-    while True:
-        found = (n for n in place.all_input_nodes if n not in shared and _depends(done, n))
-        following = next(found, None)
-        if following is None:
-            return place
-        place = following
-
-
-def _depends(done: LawWalk, node: Node) -> bool:
-    """True if a tensor depends on what the law replaces."""
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and int(done.walk.fact(node).dependence.max(initial=NEVER)) >= 0
 
 
 def nearest_mask(node: Node, constants: Constants) -> Node | None:

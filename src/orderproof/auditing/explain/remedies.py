@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torch.fx import Node
-
-from orderproof.auditing.explain.entries import base_name, is_reshape
+from orderproof.auditing.explain.entries import is_reshape
+from orderproof.auditing.explain.leaks import Leak
 from orderproof.laws import ProvedLaw
 from orderproof.records.audit import Finding, Remedy
 
@@ -15,11 +14,11 @@ _MIXED_BY_RESHAPE = Remedy(
 )
 
 
-def remedy_of_leak(law: ProvedLaw, leak: Node, *, passed_mask: bool) -> Remedy:
-    """The remedy of a leak at an operator that explains it; empty if `law.remedies` says what to do."""
-    if is_reshape(leak):
+def remedy_of_leak(law: ProvedLaw, leak: Leak, *, passed_mask: bool) -> Remedy:
+    """The remedy for the way in which a leak mixes tokens; empty if `law.remedies` says what to do."""
+    if is_reshape(leak.place.node):
         return _MIXED_BY_RESHAPE
-    found = None if passed_mask else law.remedy_at_operator(base_name(leak))
+    found = None if passed_mask else law.remedy_of_mixing(leak.kind)
     return found or Remedy(text="")
 
 

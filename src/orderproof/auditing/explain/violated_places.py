@@ -46,7 +46,8 @@ def find_violated_places(
         places = ViolatedPlaces(needed, breaks)
         places.entries = group_entries(breaks, repaired.constants, partial(_table_picture, repaired, context))
     else:
-        breaks = find_leaks(strict, needed, context)
+        leaks = find_leaks(strict, needed, context)
+        breaks = [leak.place for leak in leaks]
         places = ViolatedPlaces(needed, breaks)
         masks = {b: leaking_mask(b, strict.constants, law, context) for b in breaks}
         places.masks = list(masks.values())
@@ -55,7 +56,7 @@ def find_violated_places(
         )
         if breaks:
             places.line, diff = change_of_line(law, breaks[0].node, places.masks[0])
-            remedy = remedy_of_leak(law, breaks[0].node, passed_mask=places.masks[0] is not None)
+            remedy = remedy_of_leak(law, leaks[0], passed_mask=places.masks[0] is not None)
             places.remedy = remedy.model_copy(update={"diff": diff or remedy.diff})
     if breaks and strict.walk.internal_error(needed) is None:
         places.reason = _reason(breaks[0])

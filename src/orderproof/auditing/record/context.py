@@ -63,6 +63,12 @@ class AuditContext(RecordedCall):
             self._with_rows[rows] = None if made is None else self._for_subject(made, self.length, **rest)
         return self._with_rows[rows]
 
+    @cached_property
+    def other_sequences(self) -> dict[str, AuditContext]:
+        """The contexts of further sequences with padding masks of their own, by their names."""
+        others = self.subject.other_sequences.items()
+        return {name: self._for_subject(other, other.default_length) for name, other in others}
+
     def at_length(self, length: int) -> AuditContext:
         """The context of the same subject at another length [tokens]."""
         return self._for_subject(self.subject, length, whole_rows_only=self.whole_rows_only)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from orderproof.auditing.record.context import AuditContext
-from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS
+from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PADS_WITHIN
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured.lengths import matrix_weight_count
 from orderproof.models import Subject
@@ -63,10 +63,17 @@ def calls_with_other_rows(context: AuditContext, law: ProvedLaw, finding: Findin
 
 def calls_with_other_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:
     """The calls with other attention masks, if no theorem covers every mask."""
-    if finding.call_mode not in PAD_LAYOUTS or (_decides(finding.theorem) and finding.theorem.covers):
+    if (
+        finding.call_mode not in PAD_LAYOUTS
+        or finding.call_mode in law.call_modes_of_one_side
+        or (_decides(finding.theorem) and finding.theorem.covers)
+    ):
         return
     proved = f"it is proved at {finding.scope.length} tokens with pads at other places"
+    pooled = law.one_call_mode_suffices(context.dims_for(law, finding.output))
     for layout in PAD_LAYOUTS:
+        if pooled and layout in PADS_WITHIN:  # which token is the first or the last one is said of neither
+            continue
         runs = context.runs_in_call_mode(layout) if layout in law.call_modes_of_other_masks else ""
         if not isinstance(runs, str):
             yield OtherCall(layout, PAD_LAYOUT_TEXTS[layout], proved, context, layout, runs)

@@ -124,4 +124,4 @@ def _decided(finding: Finding, found: list[Finding], call: OtherCall, *, expects
     if finding.call_mode == violated.call_mode:
         witness = violated.witness.model_copy(update={"onset": f"{call.proved} and violated {call.words}"})
         violated = violated.model_copy(update={"witness": witness})
-    return expected_as_in_proved_call(violated, call.proved) if expects_same else violated
+    return expected_as_in_proved_call(violated, call.proved, unstated=expects_same)

@@ -13,7 +13,7 @@ const NAMED_CALL_MODES = [
 ];
 
 const showsCallMode = (f) =>
-  NAMED_CALL_MODES.includes(f.call_mode) || (f.call_mode === "padded" && f.law !== "padding");
+  NAMED_CALL_MODES.includes(f.call_mode) || f.call_mode.startsWith("pads of ") || (f.call_mode === "padded" && f.law !== "padding");
 const withCallMode = (f, text) => (showsCallMode(f) ? `${text} (${f.call_mode})` : text);
 export const lawName = (f) => withCallMode(f, f.law);
 export const lawTitle = (f) => (f.code ? `${f.code} ${lawName(f)}` : lawName(f));
@@ -105,9 +105,6 @@ function firstOf(group) {
 export function groupsWith(findings, outcome) {
   return lawGroups(findings).filter((group) => firstOf(group).kind === "check" && firstOf(group).outcome === outcome);
 }
-
-// As phrases.py says it: why an expectation that the user did not state was made.
-export const expectationReason = (f) => (f.expected_because ? `${f.expected_because}; if this is intended, state it: --as encoder or --expect ${f.law}=fails` : "");
 
 // The line to look at: the one to change, else that of the first entry, of the first difference or of the last step.
 export function placeOf(f) {

@@ -23,6 +23,7 @@ from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.lengths import affordable_thresholds
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.laws.measured.padded_batch import padded_batch
+from orderproof.laws.measured.remedies import OF_PADDED_ROWS
 
 PADS = 3
 MIN_ROWS = 2
@@ -37,7 +38,7 @@ class BatchComposition(MeasuredLaw):
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison("a batch of one row", partial(_compare_rows, rows=(0,)))
         yield Comparison("the rows reordered, one repeated", partial(_compare_rows, rows=(1, 0, 1)))
-        if "mask" in calls.adapter.supported_inputs:
+        if "mask" in calls.adapter.supported_inputs and not calls.adapter.has_pooled_output:  # see pooled_padding
             yield Comparison(
                 "padded on the right in a batch with a longer row", partial(_compare_padded, left=0, right=PADS)
             )
@@ -95,4 +96,5 @@ LAW = BatchComposition(
     expectation={"causal_lm": "holds", "encoder": "holds", "vision": "holds"},
     remedy="Apply the padding mask for any number of rows and in every kind of layer, and compute positions per row.",
     diff="-if attention_mask is not None and len(x) > 1:\n+if attention_mask is not None:",
+    remedies_by_mixing=OF_PADDED_ROWS,
 )

@@ -17,6 +17,7 @@ from functools import partial
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.laws.measured.remedies import ON_A_CACHE
 from orderproof.records.audit import Remedy
 
 GENERATED_TOKENS = 3
@@ -83,5 +84,6 @@ LAW = CachedDecoding(
             text="Let the cache and the mask of a whole text agree on the window: the same tokens are visible in both."
         ),
     },
+    remedies_by_mixing=ON_A_CACHE,
     required_inputs=frozenset({"cache"}),
 )

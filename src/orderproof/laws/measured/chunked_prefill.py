@@ -18,6 +18,7 @@ from orderproof.errors import UnsupportedCallError, is_internal
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.laws.measured.remedies import ON_A_CACHE
 from orderproof.records.audit import Remedy
 
 IN_THREE = "in three"
@@ -87,5 +88,6 @@ LAW = ChunkedPrefill(
             "drop cached tokens after the chunk, not before."
         ),
     },
+    remedies_by_mixing=ON_A_CACHE,
     required_inputs=frozenset({"cache"}),
 )

@@ -84,9 +84,11 @@ def _positions(calls: CachedCalls) -> OutputPair:
 
 def _mask(calls: CachedCalls) -> OutputPair:
     mask = torch.ones(calls.default_tokens.shape[:2], dtype=torch.bool)
-    mask[:, 1] = False
+    mask[:, -1 if calls.adapter.right_padding_only else 1] = False
     unmasked = calls.forward(calls.default_tokens, mask=torch.ones_like(mask))
     masked = calls.forward(calls.default_tokens, mask=mask)
+    if calls.adapter.right_padding_only:
+        return unmasked, masked
     return (unmasked[:, 2:], masked[:, 2:]) if unmasked.dim() == 3 else (unmasked, masked)
 
 

@@ -16,6 +16,7 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.laws.measured.padded_batch import padded_batch
+from orderproof.laws.measured.remedies import OF_PADDED_ROWS
 from orderproof.records.audit import Remedy
 
 PADS, DECODED_TOKENS = 3, 2
@@ -81,5 +82,6 @@ LAW = LeftPaddedDecoding(
             "first call and in every later one."
         )
     },
+    remedies_by_mixing=OF_PADDED_ROWS,
     required_inputs=frozenset({"cache", "mask"}),
 )

@@ -20,6 +20,7 @@ from torch import Tensor
 from orderproof.adapter import ModelAdapter
 from orderproof.laws.law import Law
 from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.mixing_kinds import ATTENTION, POSITIONS, RECURRENCE
 from orderproof.records.audit import Expectation, Remedy
 
 OutputPair = tuple[Tensor, Tensor]  # the expected output and the actual one, of one shape
@@ -62,6 +63,7 @@ class MeasuredLaw(Law):
     required_inputs: frozenset[str] = field(default=frozenset())  # of `ModelAdapter.supported_inputs`
 
     remedies: Mapping[str, Remedy] = field(default_factory=dict)  # by mechanism of the model, the more special first
+    remedies_by_mixing: Mapping[str, Remedy] = field(default_factory=dict)  # by the kind of the operator that differs
 
     zero_tolerance = False  # the outputs must be equal up to the last bits: nothing that may matter was changed
     inapplicable_if_unsupported = False  # an adapter that supports no comparison makes it not applicable, not undecided
@@ -87,9 +89,16 @@ class MeasuredLaw(Law):
         """The error of a trial call with the cache that the law needs: it shows neither that there is one nor none."""
         return adapter.probe_failures.get("cache", "") if "cache" in self.required_inputs else ""
 
-    def remedy_for(self, adapter: ModelAdapter) -> Remedy:
-        """The remedy for a mechanism that the model has, else the one for every model."""
-        special = (remedy for name, remedy in self.remedies.items() if name in adapter.mechanisms)
+    def remedy_for(self, adapter: ModelAdapter, kind: str = "") -> Remedy:
+        """The remedy for the operator that differs, else for a mechanism of the model, else the one for every model.
+
+        ``kind`` is that of the operator, empty if it is not known. Attention is no recurrence, nor are positions.
+        """
+        own_mask = kind == ATTENTION and "window" in adapter.mechanisms and "window" in self.remedies
+        if kind in self.remedies_by_mixing and not own_mask:
+            return self.remedies_by_mixing[kind]
+        unlike = {RECURRENCE} if kind in (ATTENTION, POSITIONS) else set()
+        special = (remedy for name, remedy in self.remedies.items() if name in adapter.mechanisms - unlike)
         return next(special, Remedy(text=self.remedy, diff=self.diff))
 
     @abstractmethod

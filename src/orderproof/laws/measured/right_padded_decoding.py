@@ -25,6 +25,7 @@ from torch import Tensor
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.laws.measured.remedies import OF_PADDED_ROWS
 from orderproof.records.audit import Remedy
 
 PADS, DECODED_TOKENS = 2, 3
@@ -100,5 +101,6 @@ LAW = RightPaddedDecoding(
             text="Keep pads out of the state in the step for one token too: a pad must leave the state as it is."
         )
     },
+    remedies_by_mixing=OF_PADDED_ROWS,
     required_inputs=frozenset({"cache", "mask"}),
 )

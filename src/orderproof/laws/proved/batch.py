@@ -13,6 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Shape
+from orderproof.laws.mixing_kinds import (
+    ATTENTION,
+    CHOICE,
+    CONVOLUTION,
+    POOLING,
+    RECURRENCE,
+    RUNNING_SUM,
+)
 from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.logic.terms import Formula, Term, at_most, equal, less, variable
@@ -84,6 +92,24 @@ LAW = BatchLaw(
             text="Compute statistics, scales and capacities per row, not over the batch.",
             diff="-scale = x.abs().amax()\n+scale = x.abs().amax(dim=tuple(range(1, x.dim())), keepdim=True)",
         )
+    },
+    remedies_by_mixing={
+        ATTENTION: Remedy(
+            text="Attend within a row: the first axis of queries, keys and values must run over rows.",
+            diff="-attention(x)  # [token, row, width] expected\n+attention(x.transpose(0, 1)).transpose(0, 1)",
+        ),
+        RUNNING_SUM: Remedy(
+            text="Count within a row: a running sum over the rows lets one row use up the capacity that another needs.",
+            diff="-queue = chosen.reshape(batch * tokens, -1).cumsum(0)\n"
+            "+queue = chosen.reshape(batch, tokens, -1).cumsum(1)",
+        ),
+        CHOICE: Remedy(text="Choose within a row: no row may use up the capacity that another needs."),
+        CONVOLUTION: Remedy(text="Convolve within a row: the first axis of the input must run over rows."),
+        POOLING: Remedy(text="Pool within a row: no window may reach over the axis of rows."),
+        RECURRENCE: Remedy(
+            text="Give each row its own state: the recurrence runs over the axis of rows.",
+            diff="-nn.LSTM(width, width)\n+nn.LSTM(width, width, batch_first=True)",
+        ),
     },
     call_modes_without_theorem=("padded",),
 )

@@ -24,6 +24,7 @@ from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fac
 from orderproof.diagnosis.domain.move import STILL
 from orderproof.errors import OutputShapeError
 from orderproof.laws.causal_mask_line import causal_line_change
+from orderproof.laws.mixing_kinds import CONVOLUTION, OTHER
 from orderproof.laws.proved.proved_law import (
     UNKNOWN_ROWS,
     IndependenceLaw,
@@ -123,11 +124,6 @@ class CausalLaw(IndependenceLaw):
     def line_change(self, line: str, visible: NDArray[np.bool_] | None, form: str, *, applied: bool) -> str:
         return causal_line_change(line, visible, form, applied=applied)
 
-    def remedy_at_operator(self, name: str) -> Remedy | None:
-        if name in _OF_ATTENTION:
-            return None
-        return _PAD_CONVOLUTION if name.startswith(("conv", "_conv")) else _USE_EARLIER_TOKENS
-
     def input_changes(self, tokens: int, rows: int = 1) -> Iterator[InputChange]:
         yield from (self._replace_from(tokens - 1 - k, tokens, rows) for k in evenly_spaced(tokens - 1))
 
@@ -209,18 +205,6 @@ class CausalLawAtRealTokens(CausalLaw):
         return real
 
 
-_OF_ATTENTION = {  # operators that mix the tokens in attention
-    "scaled_dot_product_attention", "softmax", "_softmax", "_safe_softmax", "matmul", "mm", "bmm", "baddbmm", "einsum",
-}  # fmt: skip
-_PAD_CONVOLUTION = Remedy(
-    text="Pad the convolution before the first token only, by dilation * (kernel_size - 1) entries.",
-    diff="-conv1d(x, weight, padding=kernel_size // 2)\n+conv1d(pad(x, (kernel_size - 1, 0)), weight)",
-)
-_USE_EARLIER_TOKENS = Remedy(
-    text="Compute the output of a token from this token and earlier ones: no statistic of the sequence, no shift "
-    "from later tokens, no scan from the end.",
-)
-
 LAW = CausalLaw(
     code="OP201",
     name="causal",
@@ -236,6 +220,16 @@ LAW = CausalLaw(
         "fails": Remedy(
             text="Attend to later tokens: a mask that should hide pads only hides later tokens too.",
             diff="-mask = create_causal_mask(...)\n+mask = create_bidirectional_mask(...)",
+        ),
+    },
+    remedies_by_mixing={
+        CONVOLUTION: Remedy(
+            text="Pad the convolution before the first token only, by dilation * (kernel_size - 1) entries.",
+            diff="-conv1d(x, weight, padding=kernel_size // 2)\n+conv1d(pad(x, (kernel_size - 1, 0)), weight)",
+        ),
+        OTHER: Remedy(
+            text="Compute the output of a token from this token and earlier ones: no statistic of the sequence, no "
+            "shift from later tokens, no scan from the end."
         ),
     },
     call_modes_without_theorem=("padded",),

@@ -15,6 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from orderproof.batch_layout import second_document_start
+from orderproof.laws.mixing_kinds import (
+    CHOICE,
+    CONVOLUTION,
+    OTHER,
+    POOLING,
+    RECURRENCE,
+    RUNNING_SUM,
+    STATISTIC,
+)
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.logic.terms import Formula, Term, equal, variable
 from orderproof.records.audit import Remedy
@@ -28,21 +37,6 @@ from orderproof.theorems.statement import (
     document,
     document_id,
 )
-
-_SHIFTS = ("conv", "_conv", "pad", "roll", "slice", "unfold")
-_STATES = (
-    "mul", "add", "addcmul", "lerp", "cumsum", "cumprod", "logcumsumexp", "associative_scan", "lstm", "gru", "rnn",
-)  # fmt: skip
-_STATISTICS = ("mean", "sum", "var", "std", "sub", "div", "layer_norm", "group_norm", "batch_norm")
-_RESET_SHIFT = Remedy(
-    text="Set to zero what a convolution or a shift reads of another document, or apply it to each document alone.",
-    diff="-before = pad(x[:, :-1], (0, 0, 1, 0))\n+before = pad(x[:, :-1], (0, 0, 1, 0)) * goes_on[..., None]",
-)
-_RESET_STATE = Remedy(
-    text="Restart the state of a recurrence, or a running sum, where a document begins.",
-    diff="-state = decay[t] * state + x[t]\n+state = decay[t] * state * (document[t] == document[t - 1]) + x[t]",
-)
-_OWN_STATISTICS = Remedy(text="Compute means and other statistics of each document alone.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +78,6 @@ class PackingLaw(ReplacementLaw):
             in_document, in_document, lambda row, token: [in_document(row, token)], covers=covers, prefix_sums=sums
         )
 
-    def remedy_at_operator(self, name: str) -> Remedy | None:
-        if name.startswith(_SHIFTS):
-            return _RESET_SHIFT
-        return _RESET_STATE if name.startswith(_STATES) else _OWN_STATISTICS if name in _STATISTICS else None
-
     def change_description(self, tokens: int) -> str:
         return f"replace the {('first', 'second')[self.replaced_document]} of two packed documents"
 
@@ -106,6 +95,24 @@ LAW = PackingLaw(
             text="Attend within a document only: use a block-diagonal mask, from where the position ids restart.",
             diff="-mask = causal\n+mask = causal & (document[:, :, None] == document[:, None, :])",
         )
+    },
+    remedies_by_mixing={
+        CONVOLUTION: Remedy(
+            text="Start this convolution anew at each document: give it the cumulative lengths, or zeros instead of "
+            "entries of the document before.",
+            diff="-causal_conv1d_fn(x, weight)\n+causal_conv1d_fn(x, weight, seq_idx=document)",
+        ),
+        RUNNING_SUM: Remedy(
+            text="Start this running sum anew at each document: subtract its value at the document's start."
+        ),
+        RECURRENCE: Remedy(
+            text="Start each document from the zero state: give the scan the cumulative lengths.",
+            diff="-state = decay * state + update\n+state = decay * state * (document == previous_document) + update",
+        ),
+        STATISTIC: Remedy(text="Take this statistic within a document."),
+        POOLING: Remedy(text="Pool within a document: no window may reach over a boundary of documents."),
+        CHOICE: Remedy(text="Choose within a document: no document may use up what another needs."),
+        OTHER: Remedy(text="Keep the documents apart in this operator, which mixes tokens."),
     },
     call_modes=("packed", "blocked"),
 )

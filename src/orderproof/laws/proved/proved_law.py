@@ -21,6 +21,7 @@ from torch import Tensor
 from orderproof.diagnosis.domain.fact import ALWAYS, NEVER, DependenceArray, Fact, Shape, constant_dependence
 from orderproof.diagnosis.domain.move import FREE, STILL, is_permuted, permuted_axis
 from orderproof.laws.law import Law
+from orderproof.laws.mixing_kinds import ATTENTION, OTHER
 from orderproof.permutations import (
     Permutation,
     cycle_notation,
@@ -112,9 +113,12 @@ class ProvedLaw(Law):
     """A law that the prover can decide: a relation between two runs of one graph."""
 
     remedies: Mapping[Expectation, Remedy] = field(default_factory=dict)  # by the expectation that is not met
+    remedies_by_mixing: Mapping[str, Remedy] = field(default_factory=dict)  # by the kind of the operator that leaks
     call_modes: tuple[str, ...] = ("plain",)  # the ways to call the subject for this law
     call_modes_without_theorem: tuple[str, ...] = ()  # further ways to call it, where no theorem covers them
     call_modes_of_other_masks: tuple[str, ...] = ()  # in which runs are compared, where no theorem covers every mask
+
+    call_modes_of_one_side: tuple[str, ...] = ()  # tried where `one_call_mode_suffices`, or if it has no other
 
     maps_entries: bool = False  # its breaks are the entry map, whose completeness is proved
 
@@ -131,13 +135,9 @@ class ProvedLaw(Law):
         del call_mode
         return self
 
-    def remedy_at_operator(self, name: str) -> Remedy | None:
-        """The remedy of a violation that begins at an operator; None if `remedies` says what to do.
-
-        `name` is that of the operator without namespace and overload, such as ``"conv1d"``.
-        """
-        del name
-        return None
+    def remedy_of_mixing(self, kind: str) -> Remedy | None:
+        """The remedy where an operator of this kind mixes tokens; None if `remedies` says what to do."""
+        return self.remedies_by_mixing.get(kind, self.remedies_by_mixing.get(OTHER) if kind != ATTENTION else None)
 
     def subrelations(self, rows: int) -> tuple[ProvedLaw, ...]:
         """The relations that together are the law for a batch with this number of rows; each is proved separately."""
@@ -184,6 +184,11 @@ class ProvedLaw(Law):
     def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:
         """Why the law has no meaning for an output with these token dimensions; None if it has one."""
         return None
+
+    def one_call_mode_suffices(self, dims: tuple[TokenDim, ...]) -> bool:
+        """True if an output with these token dimensions has to obey the law in one of `call_modes_of_one_side` only."""
+        del dims
+        return False
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:
         """The largest dependence that each element of an intermediate tensor may have; None if that is not known."""

@@ -45,6 +45,11 @@ class ReplacementLaw(IndependenceLaw):
     def unchanged_slots(self, rows: int, tokens: int) -> SlotMask:
         """The slots whose outputs must not change."""
 
+    def unchanged_rows(self, unchanged: SlotMask) -> SlotMask:
+        """The rows whose outputs without tokens must not change, of the slots that must not [row, token]."""
+        whole: SlotMask = np.logical_and.reduce(unchanged, axis=1)
+        return whole
+
     @abstractmethod
     def change_description(self, tokens: int) -> str:
         """The change in words."""
@@ -88,12 +93,12 @@ class ReplacementLaw(IndependenceLaw):
         if not shape or shape[0] != (shape[0] if rows is None else rows):
             return None
         unchanged = self.unchanged_slots(shape[0], tokens)
-        whole: SlotMask = np.logical_and.reduce(unchanged, axis=1)  # rows in which no slot may change
         if not dims:
-            return np.broadcast_to(whole.reshape([-1, *[1] * (rank - 1)]), shape)
+            return np.broadcast_to(self.unchanged_rows(unchanged).reshape([-1, *[1] * (rank - 1)]), shape)
         token = dims[0]
         if token.dim == 0 or len(dims) > 1:
             return None
+        whole: SlotMask = np.logical_and.reduce(unchanged, axis=1)  # rows in which no slot may change
         slots = np.repeat(whole[:, None], shape[token.dim], axis=1)
         slots[:, token.prefix_length : token.prefix_length + tokens] = unchanged
         return np.broadcast_to(slots.reshape(rows_and_tokens(shape, token.dim)), shape)

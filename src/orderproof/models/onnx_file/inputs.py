@@ -1,20 +1,23 @@
 """Example inputs of an ONNX file: drawn from their types, shapes and names.
 
-Masks are ones, position ids count from zero, types of tokens are zero, and a cache has no tokens; these are computed
-for each number of tokens. Everything else is drawn: numbers, or ids below the size of the table that they read.
+Masks are ones and position ids count from zero; calls decide whether they are what their names say, as of every module.
+Types of tokens are zero, and a cache has no tokens; these are computed for each number of tokens. Everything else is
+drawn: numbers, or ids below the size of the table that they read.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx
 import torch
 from onnx import ModelProto
-from torch import Tensor, nn
+from torch import Tensor
 
 from orderproof.errors import SubjectError
+from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.onnx_file.module import OnnxModule, input_entries
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
 
@@ -32,28 +35,37 @@ class Entry:
     kind: str  # "drawn", "ones", "zeros" or "positions"
 
 
-class WithComputedInputs(nn.Module):
-    """A graph called with the inputs that are drawn; the others are computed from their sizes."""
+class WithComputedInputs(PassesKeywordsOn):
+    """A graph called with its inputs by their names; those that are not given are computed from their sizes."""
 
     def __init__(self, graph: OnnxModule, entries: Sequence[Entry]) -> None:
         super().__init__()
-        self.graph, self.entries = graph, tuple(entries)
+        self.model, self.entries = graph, tuple(entries)
 
-    def forward(self, *inputs: Tensor) -> dict[str, Tensor]:
-        """The outputs by name."""
-        rest, known = iter(inputs), dict[str, int]()
-        drawn = [entry for entry in self.entries if entry.kind == "drawn"]
-        for entry, x in zip(drawn, inputs, strict=True):
-            known |= {size: n for size, n in zip(entry.sizes, x.shape, strict=True) if isinstance(size, str)}
-        return self.graph(  # type: ignore[no-any-return]
-            *(next(rest) if e.kind == "drawn" else _computed(e, known) for e in self.entries)
+    def free_arguments(self) -> dict[str, inspect.Parameter]:
+        """None: the inputs of a file are all that it takes."""
+        return {}
+
+    def _gives(self, name: str, place: int) -> bool:
+        del name, place
+        return True
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        """The outputs by name; the inputs have the names of the file."""
+        known: dict[str, int] = {}
+        for entry in self.entries:
+            if entry.name in inputs:
+                shape = inputs[entry.name].shape
+                known |= {size: n for size, n in zip(entry.sizes, shape, strict=True) if isinstance(size, str)}
+        return self.model(  # type: ignore[no-any-return]
+            *(inputs[e.name] if e.name in inputs else _example(e, known) for e in self.entries)
         )
 
 
-def _computed(entry: Entry, known: dict[str, int]) -> Tensor:
+def _example(entry: Entry, known: dict[str, int]) -> Tensor:
     sizes = [size_of(size, known) for size in entry.sizes]
     if entry.kind == "positions":
-        return torch.arange(sizes[-1], dtype=entry.dtype).expand(sizes)
+        return torch.arange(sizes[-1], dtype=entry.dtype).expand(sizes).clone()
     return torch.full(sizes, 1 if entry.kind == "ones" else 0, dtype=entry.dtype)
 
 
@@ -95,22 +107,25 @@ def _kind(name: str, dtype: torch.dtype, sizes: Sequence[Size]) -> str:
     return "zeros" if cache or "token_type" in name or "segment" in name else "drawn"
 
 
-def drawn_examples(model: ModelProto, entries: Sequence[Entry]) -> tuple[Tensor, ...]:
-    """Example values of the inputs that are drawn."""
+def example_inputs(model: ModelProto, entries: Sequence[Entry]) -> dict[str, Tensor]:
+    """Example values by name, but for inputs of zeros, which follow from the others."""
     generator = torch.Generator().manual_seed(0)
     sizes: dict[str, int] = {}
     for entry in entries:
         for axis, size in enumerate(entry.sizes):
             if isinstance(size, str):
                 sizes.setdefault(size, ROWS if axis == 0 and len(entry.sizes) > 1 else TOKENS)
-    found = []
-    for entry in (e for e in entries if e.kind == "drawn"):
+    found = {}
+    for entry in entries:
         shape = [size_of(size, sizes) for size in entry.sizes]
-        if entry.dtype.is_floating_point:
-            found.append(torch.randn(shape, generator=generator).to(entry.dtype))
-        else:
-            found.append(torch.randint(_bound(model, entry.name), shape, generator=generator).to(entry.dtype))
-    return tuple(found)
+        if entry.kind in ("ones", "positions"):
+            found[entry.name] = _example(entry, sizes)
+        elif entry.kind == "drawn" and entry.dtype.is_floating_point:
+            found[entry.name] = torch.randn(shape, generator=generator).to(entry.dtype)
+        elif entry.kind == "drawn":
+            drawn = torch.randint(_bound(model, entry.name), shape, generator=generator)
+            found[entry.name] = drawn.to(entry.dtype)
+    return found
 
 
 def _bound(model: ModelProto, name: str) -> int:

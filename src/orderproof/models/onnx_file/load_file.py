@@ -39,22 +39,26 @@ def load_onnx(
 
     """
     require_packages(f"{path.name}: reading an ONNX file", "onnx", extra="onnx")
-    from orderproof.models.onnx_file.inputs import WithComputedInputs, drawn_examples, entries_of
+    from orderproof.models.onnx_file.inputs import WithComputedInputs, entries_of, example_inputs
     from orderproof.models.onnx_file.module import OnnxModule
 
     if layout.mode != "eval":
         raise UsageError(f"{path.name}: expected no mode with an ONNX file, whose graph is of one mode")
     model = _read(path)
     graph, notes = OnnxModule(model, path.name).eval(), []
-    module: nn.Module = graph
+    entries = entries_of(model, path.name)
     if inputs is None:
-        entries = entries_of(model, path.name)
-        inputs = drawn_examples(model, entries)
-        if not inputs:
+        inputs = example_inputs(model, entries)
+        if not any(entry.kind == "drawn" for entry in entries):
             raise SubjectError(f"{path.name}: no input is drawn; give inputs=")
-        if computed := [f"{e.name} ({e.kind})" for e in entries if e.kind != "drawn"]:
-            module = WithComputedInputs(graph, entries)
+        if computed := [f"{e.name} ({e.kind})" for e in entries if e.name not in inputs]:
             notes.append(f"computed for each number of tokens: {', '.join(computed)}")
+    elif not isinstance(inputs, Mapping):
+        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        inputs = dict(zip(graph.input_names, given, strict=False))
+    module: nn.Module = WithComputedInputs(graph, entries)
+    if all(entry.kind == "drawn" and entry.name in inputs for entry in entries):
+        module, inputs = graph, tuple(inputs[entry.name] for entry in entries)
     notes.append(
         f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
         "keep their values"

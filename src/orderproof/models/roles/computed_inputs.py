@@ -73,6 +73,25 @@ class ComputedInputs(PassesKeywordsOn):
                 yield next(given)
 
 
+@dataclass(frozen=True)
+class OfLength:
+    """An input that follows from the number of rows, for a sequence whose length is held.
+
+    Attributes:
+        computed: The input.
+        tokens: The length.
+
+    """
+
+    computed: ComputedInput
+    tokens: int
+
+    def for_call(self, rows: int, tokens: int, device: torch.device) -> Any:
+        """The input for a number of rows."""
+        del tokens
+        return self.computed.for_call(rows, self.tokens, device)
+
+
 def without_inputs(examples: ExampleInputs, places: Mapping[int, object]) -> ExampleInputs:
     """The examples without the inputs at these places."""
     kept = [place for place in range(len(examples.tensors)) if place not in places]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from orderproof.batch_layout import second_document_start
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.own_errors import raise_own_error
-from orderproof.models.roles.mask_argument import MAX_SECONDS, ROUNDING
+from orderproof.models.roles.mask_calls import MAX_SECONDS, ROUNDING
 from orderproof.models.roles.packed_documents import DocumentInput
 from orderproof.models.roles.position_argument import PositionArgument
 from orderproof.recording.captured_graph import leaves_by_name
@@ -198,7 +198,8 @@ def _separates(module: nn.Module, call: Call, ids: DocumentIds | PositionArgumen
 
     def changed(values: Tensor, base: Tensor, replaced: int) -> Tensor:
         """The tokens whose outputs a replaced token changes."""
-        return (outputs(values, replaced) - base).abs().amax(dim=(0, 2)) > ROUNDING * base.abs().max()
+        difference: Tensor = (outputs(values, replaced) - base).abs().amax(dim=(0, 2))
+        return torch.gt(difference, ROUNDING * base.abs().max())
 
     alone, joint = outputs(apart), outputs(together)
     if not (bool(alone.isfinite().all()) and bool(joint.isfinite().all())):

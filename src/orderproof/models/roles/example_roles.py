@@ -6,6 +6,7 @@ Everything else with tokens accompanies the first input with tokens: it moves an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import UsageError
+from orderproof.models.caches.cached_module import CacheArgument
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, ComputedInputs, without_inputs
@@ -24,13 +26,19 @@ from orderproof.models.roles.document_ids import (
     document_mask,
     separates_documents,
 )
-from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, first_that_hides, mask_forms
+from orderproof.models.roles.lengths_argument import lengths_forms
+from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, mask_forms
+from orderproof.models.roles.mask_calls import first_that_hides, weakening_mask
 from orderproof.models.roles.packed_documents import DocumentInput
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument, counts_in_documents
+from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import Layout, parse_stated_mask
 
 MASK_NAMES = (*(mask.name for mask in KNOWN_MASKS), "mask", "attn_mask", "pad_mask", "input_mask", "valid_mask")
+LENGTH_NAME = re.compile(r"(^|_)(seq)?(len|lens|length|lengths)$")
 STATED = "stated"
+NOT_STATED = "calls: it hides a token; another one is stated"
+BY_WEAKENING = "calls: it weakens a token"
 BY_CALLS = "calls: it hides a token"
 BY_NAME = "its name; no value of it hides a token in calls"
 BY_VALUES = "its values"
@@ -50,16 +58,20 @@ class ExampleRoles:
         position_ids: The position ids among them.
         documents: The document ids, or the mask of packed documents, among them.
         known_by: By the place of an input, how its role is known.
+        described: By their names, the roles of further sequences and of their masks.
+        cache: The cache that the module takes and returns.
 
     """
 
     names: tuple[str, ...]
     computed: dict[int, ComputedInput] = field(default_factory=dict)
-    mask: MaskArgument | None = None
+    mask: PaddingMask | None = None
     mask_hides: bool = False
     position_ids: PositionArgument | None = None
     documents: DocumentIds | DocumentMask | None = None
     known_by: dict[int, str] = field(default_factory=dict)
+    described: dict[str, InputRole] = field(default_factory=dict)
+    cache: CacheArgument | None = None
 
     @property
     def takes_documents(self) -> bool:
@@ -85,8 +97,10 @@ def example_roles(
     """The roles of the inputs; those in `computed` are known. Raises `UsageError` for a statement that does not fit."""
     found = ExampleRoles(tuple(names), dict(computed))
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    if examples.axes[first] != 1:
+    if examples.axes[first] not in (0, 1) or examples.tensors[first].dim() < 2:
         return found
+    if examples.axes[first] == 0 and examples.tensors[first].is_floating_point() and examples.tensors[first].dim() < 3:
+        return found  # it has no rows
     for place, tensor in enumerate(examples.tensors):
         if place == first or place in computed:
             continue
@@ -105,17 +119,29 @@ def example_roles(
                 positions = replace(positions, separates=separates)
             found.position_ids = found.computed[place] = positions
             again = " again in each document" if positions.restarts else ""
-            found.known_by[place] = (
-                STATED if layout.position_ids else f"the example counts from {positions.first}{again}"
-            )
+            by_example = f"the example counts from {positions.first}{again}"
+            found.known_by[place] = STATED if layout.position_ids else by_example
         elif found.documents is None and (documents := _documents(module, examples, found, place)) is not None:
             found.documents, found.known_by[place] = documents
             found.computed[place] = found.documents
-        elif found.mask is None and (mask := _mask(module, examples, found, place, layout)) is not None:
-            found.mask, found.known_by[place] = mask
-            found.mask_hides = found.known_by[place] == BY_CALLS
-            found.computed[place] = found.mask
+        elif (mask := _mask(module, examples, found, place, layout)) is not None:
+            _add_mask(found, place, *mask)
     return found
+
+
+def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str) -> None:
+    """Note a mask; of several, the first that hides a token in calls is the one that laws give."""
+    hides = known_by == BY_CALLS
+    found.computed[place], found.known_by[place] = mask, known_by
+    if known_by == NOT_STATED:
+        return
+    if found.mask is not None and found.mask_hides and hides and found.mask.convention != mask.convention:
+        raise UsageError(
+            f"inputs {found.mask.name!r} and {mask.name!r} both hide tokens, one with {found.mask.convention} and the "
+            f"other with {mask.convention}: state the padding mask with --mask (in Python mask=)"
+        )
+    if found.mask is None or (hides and not found.mask_hides) or known_by == STATED:
+        found.mask, found.mask_hides = mask, hides
 
 
 def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout: Layout) -> bool:
@@ -165,30 +191,59 @@ def _documents(
     return (ids, BY_DOCUMENT_NAME) if name in DOCUMENT_NAMES else None
 
 
+def forms_of_mask(examples: ExampleInputs, name: str, place: int) -> list[PaddingMask]:
+    """The masks, or lengths, of the first input with tokens that another input may be, by its form."""
+    first = next(k for k, axis in enumerate(examples.axes) if axis is not None)
+    rows, length = examples.tensors[first].shape[1 if examples.axes[first] == 0 else 0], examples.length
+    tensor = examples.tensors[place]
+    return [*mask_forms(name, tensor, rows, length), *lengths_forms(name, tensor, rows, length)]
+
+
 def _mask(
     module: nn.Module, examples: ExampleInputs, found: ExampleRoles, place: int, layout: Layout
-) -> tuple[MaskArgument, str] | None:
-    """The padding mask that an input is, and how that is known; None if it is none."""
+) -> tuple[PaddingMask, str] | None:
+    """The padding mask that an input is, or its lengths, and how that is known; None if it is none."""
     name, tensor = found.names[place], examples.tensors[place]
     stated = None if layout.mask is None else parse_stated_mask(layout.mask)
-    if layout.mask is not None and (stated is None or stated.name != name):
+    if layout.mask is not None and stated is None:
         return None
-    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
-    forms = mask_forms(name, tensor, examples.tensors[first].shape[0], examples.length)
+    another = stated is not None and stated.name != name
+    stated = None if another else stated
+    forms = forms_of_mask(examples, name, place)
     if stated is not None and stated.marks_pads is not None:
-        forms = [form for form in forms if form.marks_pads == stated.marks_pads or form.added is not None]
+        fit = (form for form in forms if isinstance(form, MaskArgument))
+        forms = [form for form in fit if form.marks_pads == stated.marks_pads or form.added is not None]
     if not forms:
         if stated is not None:
             raise UsageError(
-                f"expected input {name!r} to have the form of a padding mask, [row, token] of 0 and 1 or numbers that "
-                f"are added to scores; got shape {tuple(tensor.shape)}"
+                f"expected input {name!r} to have the form of a padding mask, [row, token] of 0 and 1, numbers that "
+                f"are added to scores, or lengths [row]; got shape {tuple(tensor.shape)}"
             )
         return None
+    first = next(k for k, axis in enumerate(examples.axes) if axis is not None)
     trial = ExampleRoles(found.names, {**found.computed, place: forms[0]})
     called, rest = trial.called(module, examples)
-    hides = first_that_hides(ModuleCalls(called, examples.name), forms, Call(rest, examples.length, None))
+    calls, call = ModuleCalls(called, examples.name), Call(rest, examples.length, None)
+    hides = first_that_hides(calls, forms, call)
     if stated is not None:
+        either = len(forms) == 2 and name not in MASK_NAMES  # 1 at real tokens, or at pads
+        if hides is None and stated.marks_pads is None and either:
+            raise UsageError(
+                f"expected input {name!r} to hide tokens; it hides none, whether 1 and True are at real tokens or at "
+                f"pads; if that is right, state which: {name}=real or {name}=pads"
+            )
         return hides or forms[0], STATED
     if hides is not None:
-        return hides, BY_CALLS
-    return (forms[0], BY_NAME) if name in MASK_NAMES else None
+        return hides, NOT_STATED if another else BY_CALLS
+    begins = f"{found.names[first]}_"
+    has_known_name = (
+        name in MASK_NAMES or name.startswith(begins)
+        if isinstance(forms[0], MaskArgument)
+        else LENGTH_NAME.search(name)
+    )
+    if another:
+        return None
+    if has_known_name:
+        return forms[0], BY_NAME
+    weakens = weakening_mask(calls, forms, call)
+    return None if weakens is None else (weakens, BY_WEAKENING)

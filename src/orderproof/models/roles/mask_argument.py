@@ -1,34 +1,15 @@
-"""The argument of a module that takes a padding mask, and how it marks pads.
-
-Calls decide: a mask hides a token if replacing that token then changes no output of other tokens, and does where all
-tokens are real. Tried are the arguments with a common name, other optional ones with "mask" in their name, common names
-where `**kwargs` takes them, and example inputs of the form of a mask. A common name decides only where no value hides a
-token. A user can state the argument instead.
-"""
+"""The argument of a module that takes a padding mask: its form, and how it marks pads."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from orderproof.errors import UsageError
-from orderproof.models.forward_arguments import arguments_of_forward
-from orderproof.models.module_calls import Call, ModuleCalls
-from orderproof.models.own_errors import raise_own_error
-from orderproof.recording.captured_graph import leaves_by_name
-from orderproof.recording.restored_state import restored_state
-from orderproof.seeded_random import seeded_random
-from orderproof.subject_spec import StatedMask
-from orderproof.time_limit import TimeLimitExceeded, time_limit
-
-MAX_SECONDS = 10.0  # of all calls that look for a mask
-ROUNDING = 1e-6  # relative; what a hidden token may change in float32
+from orderproof.models.roles.lengths_argument import LengthsArgument
 
 
 @dataclass(frozen=True)
@@ -56,6 +37,10 @@ class MaskArgument:
     queries: Literal["", "same", "causal"] = ""
 
     has_rows = True
+    right_only = False
+
+    def check(self, mask: Tensor) -> None:
+        """Every mask is one that it takes."""
 
     def value(self, mask: Tensor) -> Tensor:
         """A mask [row, token] (1 at real tokens, 0 at pads) as this argument takes it."""
@@ -83,27 +68,15 @@ class MaskArgument:
         return f"{'True' if self.boolean else '1'} at {'pads' if self.marks_pads else 'real tokens'}"
 
 
+PaddingMask = MaskArgument | LengthsArgument
 KNOWN_MASKS = (
     MaskArgument("attention_mask"),
     MaskArgument("padding_mask", boolean=True),
     MaskArgument("key_padding_mask", marks_pads=True, boolean=True),
     MaskArgument("src_key_padding_mask", marks_pads=True, boolean=True),
 )
+Mask = TypeVar("Mask", bound=PaddingMask)
 CONVENTIONS = tuple(product((False, True), (True, False)))  # marks pads, boolean
-
-
-def known_mask_argument(calls: ModuleCalls, call: Call, given: Sequence[str]) -> tuple[MaskArgument, bool] | None:
-    """The mask with a common name among the arguments of a module that are not given, and True if it hides a token.
-
-    Calls decide how it marks pads; where no value hides a token, its library does.
-    """
-    accepted = arguments_of_forward(calls.module)
-    known = next((mask for mask in KNOWN_MASKS if mask.name in accepted and mask.name not in given), None)
-    if known is None:
-        return None
-    others = (MaskArgument(known.name, *convention) for convention in CONVENTIONS)
-    found = first_that_hides(calls, [known, *(mask for mask in others if mask != known)], call)
-    return found or known, found is not None
 
 
 def mask_forms(name: str, example: Tensor, rows: int, tokens: int) -> list[MaskArgument]:
@@ -136,99 +109,7 @@ def _likely_marks(name: str, example: Tensor) -> tuple[bool, bool]:
     return marks, not marks
 
 
-def derived_mask_argument(calls: ModuleCalls, call: Call) -> MaskArgument | None:
-    """The mask with another name that hides tokens in calls of a module; its first input is [row, token, ...].
-
-    None too if the calls take longer than `MAX_SECONDS` together.
-    """
-    candidates = (MaskArgument(name, *each) for name in _optional_masks(calls.module) for each in CONVENTIONS)
-    return first_that_hides(calls, candidates, call)
-
-
-def stated_mask_argument(calls: ModuleCalls, stated: StatedMask, call: Call) -> MaskArgument:
-    """The mask that a user names; calls decide how it marks pads where that is not stated. Raises `UsageError`."""
-    forward = f"forward({', '.join(arguments_of_forward(calls.module))})"
-    if not accepts_keyword(calls.module, stated.name):
-        raise UsageError(f"expected an argument of {forward} that is a padding mask; got {stated.name!r}")
-    marks = (False, True) if stated.marks_pads is None else (stated.marks_pads,)
-    candidates = [MaskArgument(stated.name, *convention) for convention in product(marks, (True, False))]
-    known = [mask for mask in KNOWN_MASKS if mask in candidates]
-    found = first_that_hides(calls, known + candidates, call)
-    if found is None and stated.marks_pads is None:
-        raise UsageError(
-            f"expected argument {stated.name!r} of {forward} to hide tokens; it hides none, whether 1 and True are at "
-            f"real tokens or at pads; if that is right, state which: {stated.name}=real or {stated.name}=pads"
-        )
-    return found or candidates[-1]
-
-
-def accepts_keyword(module: nn.Module, name: str) -> bool:
-    """True if the forward of a module takes an argument by this name."""
-    accepted = arguments_of_forward(module)
-    if name in accepted:
-        return accepted[name].kind is not inspect.Parameter.POSITIONAL_ONLY
-    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values())
-
-
-def first_that_hides(calls: ModuleCalls, candidates: Iterable[MaskArgument], call: Call) -> MaskArgument | None:
-    """The first mask that hides tokens in calls; None too if they take longer than `MAX_SECONDS` together."""
-    try:
-        with time_limit(MAX_SECONDS):
-            return next((mask for mask in candidates if _hides_a_token(calls, mask, call)), None)
-    except TimeLimitExceeded:
-        return None
-
-
-def _optional_masks(module: nn.Module) -> Iterator[str]:
-    """Names of optional arguments that may be masks; common ones if the module passes all keywords on."""
-    accepted = arguments_of_forward(module)
-    for name, parameter in accepted.items():
-        if "mask" in name and parameter.default is None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
-            yield name
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()):
-        yield from (mask.name for mask in KNOWN_MASKS)
-        yield "mask"
-
-
-def _hides_a_token(calls: ModuleCalls, mask: MaskArgument, call: Call) -> bool:
-    """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
-    inputs, others = call.inputs(0), call.inputs(1)
-    first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
-    if call.examples.axes[first] != 1 or inputs[first].shape[1] < 2:
-        return False
-    rows, length = inputs[first].shape[:2]
-    place = length // 2
-    replaced = inputs[first].clone()
-    replaced[:, place] = others[first][:, place]
-    pair = (inputs, (*inputs[:first], replaced, *inputs[first + 1 :]))
-    everywhere = torch.ones(rows, length, dtype=torch.long)
-    hidden = everywhere.clone()
-    hidden[:, place] = 0
-    try:
-        with torch.no_grad(), restored_state(calls.module, calls.state):
-            seen = [_outputs(calls.module, each, (mask, everywhere), place) for each in pair]
-            unseen = [_outputs(calls.module, each, (mask, hidden), place) for each in pair]
-    except SystemExit:
-        return False
-    except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
-        raise_own_error(error)
-        return False
-    return bool(unseen[0]) and _differ(*seen) and not _differ(*unseen)
-
-
-def _outputs(
-    module: nn.Module, inputs: tuple[Tensor, ...], given: tuple[MaskArgument, Tensor], left_out: int
-) -> list[Tensor]:
-    """The outputs [row, token, ...] of a call without those of one token; pooled ones if there are no others."""
-    mask, values = given
-    with seeded_random(0):
-        found = leaves_by_name(module(*(x.clone() for x in inputs), **{mask.name: mask.value(values)})).values()
-    kept = torch.arange(values.shape[1]) != left_out
-    numbers = [x for x in found if isinstance(x, Tensor) and x.is_floating_point()]
-    of_tokens = [x[:, kept].double() for x in numbers if x.shape[:2] == values.shape]
-    return of_tokens or [x.double() for x in numbers if x.shape[:1] == values.shape[:1]]
-
-
-def _differ(first: list[Tensor], second: list[Tensor]) -> bool:
-    """True if an output differs by more than rounding, or is not finite."""
-    return any(not (x - y).abs().max() <= ROUNDING * y.abs().max() for x, y in zip(first, second, strict=True))
+def usual_masks(name: str) -> list[MaskArgument]:
+    """The masks of this name that its words suggest, the likely one first."""
+    marks = "padding" in name or "pad" in name.split("_")
+    return [MaskArgument(name, marks, boolean) for boolean in ((True, False) if marks else (False, True))]

@@ -11,13 +11,14 @@ from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.document_ids import DocumentIds, DocumentMask
-from orderproof.models.roles.example_roles import ExampleRoles
-from orderproof.models.roles.mask_argument import (
-    MaskArgument,
+from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles
+from orderproof.models.roles.mask_argument import PaddingMask
+from orderproof.models.roles.optional_mask import (
     accepts_keyword,
     derived_mask_argument,
     known_mask_argument,
     stated_mask_argument,
+    weakening_argument,
 )
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.subject_spec import NO_ARGUMENT, Layout, parse_stated_mask
@@ -27,7 +28,7 @@ from orderproof.subject_spec import NO_ARGUMENT, Layout, parse_stated_mask
 class NamedArguments:
     """The arguments of a module that take a padding mask and position ids; None where there is none."""
 
-    mask: MaskArgument | None = None
+    mask: PaddingMask | None = None
     position_ids: PositionArgument | None = None
     mask_hides: bool = False  # a call shows that the mask hides a token
     documents: DocumentIds | DocumentMask | None = None
@@ -63,7 +64,8 @@ class NamedArguments:
         elif layout.mask is not None:
             yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, as stated"
         else:
-            why = "since it hides a token in that way" if self.mask_hides else "for its name"
+            why = "for its name" if self.mask.name in MASK_NAMES else "since it weakens a token in that way"
+            why = "since it hides a token in that way" if self.mask_hides else why
             yield (
                 f"argument {self.mask.name!r} is taken for a padding mask, {self.mask.convention}, {why}; "
                 "--mask (in Python mask=) states it otherwise"
@@ -76,7 +78,7 @@ class NamedArguments:
             )
 
 
-KeywordInput = MaskArgument | PositionArgument | DocumentIds | DocumentMask
+KeywordInput = PaddingMask | PositionArgument | DocumentIds | DocumentMask
 
 
 class KeywordInputs(nn.Module):
@@ -108,12 +110,14 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call, roles: Examp
 
     """
     stated = "mask" if layout.mask else "position_ids" if layout.position_ids else ""
-    if stated and call.examples.axes[0] != 1:
+    first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
+    if stated and (call.examples.axes[first] not in (0, 1) or call.examples.tensors[first].dim() < 2):
         raise UsageError(
-            f"expected tokens along axis 1 of the first input with {stated}, which is [row, token]; they run along "
-            f"axis {call.examples.axes[0]}"
+            f"expected rows and tokens along the first two axes of input {first} with {stated}, which is [row, token]; "
+            f"tokens run along axis {call.examples.axes[first]}"
         )
-    mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, roles.names)
+    given = (*roles.names, *roles.described)
+    mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, given)
     positions = roles.position_ids or _position_ids(calls.module, layout, roles.names)
     return NamedArguments(mask, positions, hides, roles.documents)
 
@@ -123,7 +127,7 @@ def _refuse_given(name: str, given: Sequence[str]) -> None:
         raise UsageError(f"expected an argument that no example input gives; {name!r} is input {given.index(name)}")
 
 
-def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) -> tuple[MaskArgument | None, bool]:
+def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) -> tuple[PaddingMask | None, bool]:
     """The mask among the optional arguments, and True if a call shows that it hides a token."""
     if layout.mask is not None:
         stated = parse_stated_mask(layout.mask)
@@ -135,7 +139,7 @@ def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) 
     if known is not None:
         return known
     derived = derived_mask_argument(calls, call)
-    return derived, derived is not None
+    return derived or weakening_argument(calls, call), derived is not None
 
 
 def _position_ids(module: nn.Module, layout: Layout, given: Sequence[str]) -> PositionArgument | None:

@@ -1,0 +1,41 @@
+"""Outputs without tokens that obey a law with pads on one side: the first or the last token is right for that side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orderproof.auditing.record.context import AuditContext
+from orderproof.batch_layout import ONE_SIDE
+from orderproof.laws import ProvedLaw
+from orderproof.records.audit import Finding
+
+ProveInMode = Callable[[str], list[Finding]]
+
+
+def possible_call_modes(context: AuditContext, law: ProvedLaw) -> tuple[str, ...]:
+    """The call modes of a law in which a subject can be called; at least one, which says why it cannot."""
+    for modes in (law.call_modes, law.call_modes_of_one_side):
+        if possible := tuple(mode for mode in modes if not isinstance(context.in_call_mode(mode), str)):
+            return possible if modes is law.call_modes else possible[:1]
+    return law.call_modes[:1]
+
+
+def proved_on_one_side(context: AuditContext, law: ProvedLaw, finding: Finding, prove: ProveInMode) -> Finding:
+    """The finding, or that of pads on one side if it is proved there and one side suffices for the output."""
+    if finding.verdict not in ("refuted", "undecided") or not law.one_call_mode_suffices(
+        context.dims_for(law, finding.output) if finding.output in context.output_dims else ()
+    ):
+        return finding
+    for mode in law.call_modes_of_one_side:
+        if mode == finding.call_mode or isinstance(context.in_call_mode(mode), str):
+            continue
+        found = next((f for f in prove(mode) if f.output == finding.output and f.verdict == "proved"), None)
+        if found is not None:
+            side, other = (m.removeprefix("padded ") for m in (ONE_SIDE if mode == ONE_SIDE[0] else ONE_SIDE[::-1]))
+            reads = "reads pads on the" if finding.verdict == "refuted" else "is not proved to ignore pads on the"
+            context.note(
+                f"{law.code} {law.name}: {finding.output or 'the output'} has no tokens and ignores pads on the "
+                f"{side}; it {reads} {other}: pad its rows on the {side}"
+            )
+            return found
+    return finding

@@ -1,0 +1,95 @@
+"""The part of a tensor that belongs to one token of a call, compared with that of another call."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from orderproof.auditing.explain.operator_steps import RecordedCall
+from orderproof.tolerances import FLOAT32_TOLERANCE
+
+
+class TokenOfCall(NamedTuple):
+    """A token in a call."""
+
+    call: RecordedCall
+    row: int
+    token: int
+    tokens_first: bool = False  # an axis of rows and tokens together has the rows of a token in turn
+
+    @property
+    def given(self) -> Tensor:
+        """The id or the vector of the token."""
+        return self.call.given[self.row, self.token]
+
+    @property
+    def positions(self) -> Tensor | None:
+        """The position id that the token is given."""
+        return None if self.call.positions is None else self.call.positions[self.row, self.token]
+
+    @property
+    def flat_place(self) -> int:
+        """The place of the token along an axis of rows and tokens together."""
+        call, row, token = self.call, self.row, self.token
+        return token * call.rows + row if self.tokens_first else row * call.tokens + token
+
+
+def differ(first: Tensor | None, one: TokenOfCall, second: Tensor | None, other: TokenOfCall) -> bool | None:
+    """True if the parts of two tensors for a token differ by more than rounding; None if they cannot be compared."""
+    if first is None or second is None or first.dtype != second.dtype:
+        return None
+    a, b = _without_axes_of_one(first, second)
+    if a.dim() != b.dim():
+        return None
+    if _lacks_the_token(a, one, b, other):
+        return True
+    pair = _parts(a, one, b, other)
+    return None if pair is None or not pair[0].numel() else _differ(*pair)
+
+
+def _differ(a: Tensor, b: Tensor) -> bool:
+    if not a.is_floating_point():
+        return not torch.equal(a, b)
+    gap = torch.where((a == b) | (a.isnan() & b.isnan()), 0.0, (a.double() - b.double()).abs())
+    size = a.double().abs().nan_to_num(posinf=0.0).max()
+    return bool(gap.max() > FLOAT32_TOLERANCE * size)
+
+
+def _lacks_the_token(a: Tensor, one: TokenOfCall, b: Tensor, other: TokenOfCall) -> bool:
+    """True if an axis of all tokens in the one call is one of the last tokens in the other, without this token."""
+    left = other.call.tokens - other.token
+    return any(m == one.call.tokens and 1 < k < left and m != k for m, k in zip(a.shape, b.shape, strict=True))
+
+
+def _without_axes_of_one(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Both tensors; of different ranks, without their axes of size 1."""
+    return (first, second) if first.dim() == second.dim() else (first.squeeze(), second.squeeze())
+
+
+def _parts(a: Tensor, one: TokenOfCall, b: Tensor, other: TokenOfCall) -> tuple[Tensor, Tensor] | None:
+    """What belongs to the token in each tensor: along the axes of rows and of tokens, and of keys up to the token."""
+    rows, tokens = (one.call.rows, other.call.rows), (one.call.tokens, other.call.tokens)
+    has_row = has_token = False
+    for d in range(a.dim()):
+        sizes = (a.shape[d], b.shape[d])
+        flat = sizes == (rows[0] * tokens[0], rows[1] * tokens[1])
+        if sizes == rows and not has_row and (a.dim() > 1 or rows != tokens) and d < 2:
+            has_row, places = True, (one.row, other.row)
+        elif sizes == tokens and not has_token:
+            has_token, places = True, (one.token, other.token)
+        elif flat and not (has_row or has_token) and sizes != tokens:
+            has_row = has_token = True
+            places = (one.flat_place, other.flat_place)
+        elif sizes[0] != sizes[1] or sizes == tokens:
+            ends = (sizes[0] - tokens[0] + one.token + 1, sizes[1] - tokens[1] + other.token + 1)
+            count = min(ends)
+            if count < 1 or sizes[0] < tokens[0] or sizes[1] < tokens[1]:
+                return None
+            a, b = a.narrow(d, ends[0] - count, count), b.narrow(d, ends[1] - count, count)
+            continue
+        else:
+            continue
+        a, b = a.narrow(d, places[0], 1), b.narrow(d, places[1], 1)
+    return (a, b) if a.shape == b.shape else None

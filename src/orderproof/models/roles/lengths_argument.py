@@ -1,0 +1,50 @@
+"""The argument of a module that takes the number of real tokens of each row, which all come first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from orderproof.errors import UnsupportedCallError
+
+
+@dataclass(frozen=True)
+class LengthsArgument:
+    """Lengths [row]: a padding mask for pads on the right.
+
+    Attributes:
+        name: Its name among the arguments of the forward.
+        dtype: Its dtype.
+
+    """
+
+    name: str
+    dtype: torch.dtype = torch.int64
+
+    has_rows = True
+    right_only = True
+    marks_pads = False
+    convention = "the number of real tokens of each row, for pads on the right"
+
+    def value(self, mask: Tensor) -> Tensor:
+        """The lengths that a mask [row, token] with pads on the right states."""
+        return mask.sum(1).to(self.dtype)
+
+    def check(self, mask: Tensor) -> None:
+        """Raise `UnsupportedCallError` for a mask with a pad before a real token."""
+        if bool((mask.long().diff(dim=1) > 0).any()):
+            raise UnsupportedCallError(f"its argument {self.name!r} has lengths, for pads on the right only")
+
+    def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
+        """The lengths of a call without pads."""
+        return torch.full((rows,), tokens, dtype=self.dtype, device=device)
+
+
+def lengths_forms(name: str, example: Tensor, rows: int, tokens: int) -> list[LengthsArgument]:
+    """The lengths of which an example input may be one: integers [row] from 1 to the number of tokens."""
+    integers = example.dtype in (torch.int32, torch.int64)
+    if not integers or tuple(example.shape) != (rows,) or not bool(((example >= 1) & (example <= tokens)).all()):
+        return []
+    return [LengthsArgument(name, example.dtype)]

@@ -1,0 +1,120 @@
+"""Further sequences among the inputs of a module, each with a padding mask of its own: that of a decoder, or memory.
+
+An input is a second sequence if a mask hides its tokens in calls: another input, or an optional argument. Where no call
+decides, the name of a mask does, if it begins as that of the sequence. Pads of it must change no output, as those of
+the first sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.module_calls import Call, ModuleCalls
+from orderproof.models.roles.computed_inputs import ComputedInput, OfLength
+from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, STATED, ExampleRoles, forms_of_mask
+from orderproof.models.roles.mask_argument import PaddingMask, usual_masks
+from orderproof.models.roles.mask_calls import accepts, first_that_hides
+from orderproof.models.roles.optional_mask import derived_mask_argument, optional_masks
+from orderproof.records.input_role import InputRole
+from orderproof.subject_spec import NO_ARGUMENT, Layout
+
+SECOND_LAYOUT = Layout(position_ids=NO_ARGUMENT)  # position ids are those of the first sequence
+
+
+@dataclass(frozen=True)
+class SecondSequence:
+    """A further sequence: its place among the inputs, the inputs with its tokens, and their roles."""
+
+    place: int
+    examples: ExampleInputs
+    roles: ExampleRoles
+
+
+def second_sequences(
+    module: nn.Module, examples: ExampleInputs, roles: ExampleRoles, computed: Mapping[int, ComputedInput]
+) -> Iterator[SecondSequence]:
+    """The further sequences whose tokens a mask hides in calls; ``roles`` are those of the first one."""
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    by_name = {place for place, how in roles.known_by.items() if how in (BY_NAME, BY_WEAKENING)}
+    stated = {place for place, how in roles.known_by.items() if how == STATED}
+    known = ({first, *roles.computed} | {*computed} | stated) - by_name
+    for place, tensor in enumerate(examples.tensors):
+        axis = _token_axis(tensor, 0 if examples.axes[first] == 0 else 1)
+        if place in known or axis is None:
+            continue
+        axes = tuple(axis if k == place else None for k in range(len(examples.axes)))
+        own = replace(examples, axes=axes, row_axes=())
+        found = _roles_of(module, own, roles, known, examples.length)
+        if found is not None:
+            yield SecondSequence(place, own, found)
+
+
+def _token_axis(tensor: Tensor, axis: int) -> int | None:
+    """The axis of tokens of vectors [row, token, width] or ids [row, token]; ``axis`` is that of the first sequence."""
+    form = tensor.dim() == 3 if tensor.is_floating_point() else tensor.dim() == 2 and tensor.dtype.itemsize > 1
+    return axis if form and tensor.shape[axis] > 1 else None
+
+
+def _roles_of(
+    module: nn.Module, own: ExampleInputs, roles: ExampleRoles, known: Collection[int], length: int
+) -> ExampleRoles | None:
+    """The roles with respect to one sequence, if it has a mask; `known` inputs are those of the first sequence.
+
+    A call shows that the mask hides its tokens, or both have a name in common: `memory` and `memory_mask`.
+    """
+    held: dict[int, ComputedInput] = {k: OfLength(x, length) for k, x in roles.computed.items() if k in known}
+    found = ExampleRoles(roles.names, held)
+    called, rest = found.called(module, own)
+    place = next(k for k, axis in enumerate(own.axes) if axis is not None)
+    given = [k for k in range(len(own.axes)) if k not in known and k != place]
+    calls, call = ModuleCalls(called, own.name), Call(rest, own.length, None)
+    named = [k for k in given if _share_a_word(roles.names[k], roles.names[place])]
+    by_name: tuple[int, PaddingMask] | None = None
+    for k in (*named, *(k for k in given if k not in named)):
+        forms = forms_of_mask(own, roles.names[k], k)
+        trial, its_rest = (
+            ExampleRoles(roles.names, {**held, k: forms[0]}).called(module, own) if forms else (None, None)
+        )
+        if trial is None or its_rest is None:
+            continue
+        mask = first_that_hides(ModuleCalls(trial, own.name), forms, Call(its_rest, own.length, None))
+        if mask is not None:
+            return replace(found, computed={**held, k: mask}, mask=mask, mask_hides=True)
+        if k in named and by_name is None:
+            by_name = k, forms[0]
+    if by_name is not None:
+        return replace(found, computed={**held, by_name[0]: by_name[1]}, mask=by_name[1])
+    mask = derived_mask_argument(calls, call)
+    if mask is not None:
+        return replace(found, mask=mask, mask_hides=True)
+    words = [name for name in optional_masks(called) if _share_a_word(name, roles.names[place])]
+    mask = next((m for name in words for m in usual_masks(name) if accepts(calls, m, call)), None)
+    return None if mask is None else replace(found, mask=mask)
+
+
+def _share_a_word(name: str, other: str) -> bool:
+    """True if two names begin with the same word."""
+    return name.partition("_")[0] == other.partition("_")[0]
+
+
+def claim(roles: ExampleRoles, examples: ExampleInputs, second: SecondSequence) -> ExampleInputs:
+    """Take the inputs of a second sequence out of the roles of the first; the inputs, with these held."""
+    mask, name = second.roles.mask, roles.names[second.place]
+    assert mask is not None
+    roles.described[name] = InputRole(name=name, role="a sequence of its own, held in other laws", known_by="its mask")
+    places = [place for place, own in second.roles.computed.items() if own is mask]
+    roles.described[mask.name] = InputRole(
+        name=mask.name, role=f"padding mask of {name}, {mask.convention}{'' if places else '; not given by default'}",
+        known_by=BY_CALLS if second.roles.mask_hides else f"its name, {name!r} and no call",
+    )  # fmt: skip
+    for place in places:
+        roles.computed[place] = OfLength(mask, second.examples.length)
+        if roles.mask is not None and roles.mask.name == mask.name:
+            roles.mask = None
+    return replace(
+        examples, axes=tuple(None if k in (second.place, *places) else a for k, a in enumerate(examples.axes))
+    )
