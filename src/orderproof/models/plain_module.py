@@ -126,9 +126,8 @@ def from_module(
         subject = probe_subject(module, build, is_given=True)
         subject.default_length = length or subject.default_length
         return subject
-    notes = mode_notes
-    if any(map(is_compiled, module.modules())):
-        notes += ("torch.compile is not used: compiled parts run eagerly",)
+    eager = ["torch.compile is not used: compiled parts run eagerly"]
+    notes = (*mode_notes, *eager * any(map(is_compiled, module.modules())))
     if is_compiled(module) and hasattr(module, "_orig_mod"):
         module = module.get_submodule("_orig_mod")
     original = module
