@@ -12,6 +12,7 @@ from torch import Tensor
 
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.input_sampling import ExampleInputs, TokenAxes
+from orderproof.models.roles.packed_documents import token_axis_of_documents
 from orderproof.subject_spec import TOKEN_AXIS_OPTION
 
 
@@ -34,6 +35,7 @@ def resolve_token_axes(
         if all(axis is None for axis in token_axis):
             raise UsageError(f"{name}: token_axis names no axis; expected one for at least one input")
         return tuple(_normalized_axis(axis, tensor, name) for axis, tensor in zip(token_axis, examples, strict=True))
+    token_axis = token_axis_of_documents(examples) if token_axis is None else token_axis
     first = next((i for i, tensor in enumerate(examples) if _default_token_axis(tensor, token_axis) is not None), None)
     if first is None:
         shapes = ", ".join(str(tuple(tensor.shape)) for tensor in examples)

@@ -325,7 +325,7 @@ CASES = {
     "grid_images": PackedCase(
         GridImages,
         lambda: {"hidden_states": vectors(10, WIDTH), "grid_thw": torch.tensor([[1, 2, 2], [1, 2, 3]])},
-        {"mask": ("packing", "scores = q @"), "first grid": ("packed_alone", "index // width")},
+        {"mask": ("packing", "q @ k.mT"), "first grid": ("packed_alone", "index // width")},
     ),
     "given_mask": PackedCase(
         GivenMask, lambda: {"x": vectors(1, 7, WIDTH), "attn_mask": BLOCKS}, {"mean": ("packing", "mean")}

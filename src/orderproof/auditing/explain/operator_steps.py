@@ -87,7 +87,7 @@ class CallRecorder:
             mode = _Steps(recorder) if index in recorder._watched else nullcontext()
             with mode:
                 answer = kind.call(self, tokens, **options)
-            recorder.calls[index].output = answer.output.clone() if answer.output.dim() == 3 else None
+            recorder.calls[index].output = answer.output.clone() if answer.output.dim() >= 3 else None
             return answer
 
         watched = adapter.with_module(adapter.module)

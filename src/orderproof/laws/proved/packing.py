@@ -38,21 +38,6 @@ from orderproof.theorems.statement import (
     document_id,
 )
 
-_SHIFTS = ("conv", "_conv", "pad", "roll", "slice", "unfold")
-_STATES = (
-    "mul", "add", "addcmul", "lerp", "cumsum", "cumprod", "logcumsumexp", "associative_scan", "lstm", "gru", "rnn",
-)  # fmt: skip
-_STATISTICS = ("mean", "sum", "var", "std", "sub", "div", "layer_norm", "group_norm", "batch_norm")
-_RESET_SHIFT = Remedy(
-    text="Set to zero what a convolution or a shift reads of another document, or apply it to each document alone.",
-    diff="-before = pad(x[:, :-1], (0, 0, 1, 0))\n+before = pad(x[:, :-1], (0, 0, 1, 0)) * goes_on[..., None]",
-)
-_RESET_STATE = Remedy(
-    text="Restart the state of a recurrence, or a running sum, where a document begins.",
-    diff="-state = decay[t] * state + x[t]\n+state = decay[t] * state * (document[t] == document[t - 1]) + x[t]",
-)
-_OWN_STATISTICS = Remedy(text="Compute means and other statistics of each document alone.")
-
 
 @dataclass(frozen=True, kw_only=True)
 class PackingLaw(ReplacementLaw):
@@ -92,11 +77,6 @@ class PackingLaw(ReplacementLaw):
         return Statement(
             in_document, in_document, lambda row, token: [in_document(row, token)], covers=covers, prefix_sums=sums
         )
-
-    def remedy_at_operator(self, name: str) -> Remedy | None:
-        if name.startswith(_SHIFTS):
-            return _RESET_SHIFT
-        return _RESET_STATE if name.startswith(_STATES) else _OWN_STATISTICS if name in _STATISTICS else None
 
     def change_description(self, tokens: int) -> str:
         return f"replace the {('first', 'second')[self.replaced_document]} of two packed documents"

@@ -198,7 +198,8 @@ def _separates(module: nn.Module, call: Call, ids: DocumentIds | PositionArgumen
 
     def changed(values: Tensor, base: Tensor, replaced: int) -> Tensor:
         """The tokens whose outputs a replaced token changes."""
-        return (outputs(values, replaced) - base).abs().amax(dim=(0, 2)) > ROUNDING * base.abs().max()
+        difference: Tensor = (outputs(values, replaced) - base).abs().amax(dim=(0, 2))
+        return torch.gt(difference, ROUNDING * base.abs().max())
 
     alone, joint = outputs(apart), outputs(together)
     if not (bool(alone.isfinite().all()) and bool(joint.isfinite().all())):

@@ -119,9 +119,8 @@ def example_roles(
                 positions = replace(positions, separates=separates)
             found.position_ids = found.computed[place] = positions
             again = " again in each document" if positions.restarts else ""
-            found.known_by[place] = (
-                STATED if layout.position_ids else f"the example counts from {positions.first}{again}"
-            )
+            by_example = f"the example counts from {positions.first}{again}"
+            found.known_by[place] = STATED if layout.position_ids else by_example
         elif found.documents is None and (documents := _documents(module, examples, found, place)) is not None:
             found.documents, found.known_by[place] = documents
             found.computed[place] = found.documents
