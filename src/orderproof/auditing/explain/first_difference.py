@@ -1,8 +1,8 @@
 """The operator at which the runs of a measured comparison first differ: its module and its source line.
 
-The first token whose outputs differ, the last one in a model that is not causal, is found in the outputs of both runs
-by its values. The two calls that gave them
-are recorded operator by operator, and the search in `step_search` finds the operator.
+The first token whose outputs differ, or the last one if the model is not causal, is found in the outputs of both runs by
+its values. The two calls that gave them are recorded operator by operator, and the search in `step_search` finds the
+operator. It compares what a token sees up to itself, so the last token of a document shows all of the document.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _run(
         return None
     sizes = (expected - actual).abs().flatten(0, -2).amax(-1)
     differing = (sizes > FIRST_SHARE * sizes.max()).nonzero() if bool(sizes.max() > 0) else sizes.new_zeros(1).long()
-    place = int(differing[0 if fresh.adapter.causal else -1])  # what the token sees is not after it
+    place = int(differing[0 if fresh.adapter.causal else -1])
     return recorder, expected.flatten(0, -2)[place], actual.flatten(0, -2)[place]
 
 
