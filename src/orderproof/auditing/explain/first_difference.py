@@ -1,7 +1,7 @@
 """The operator at which the runs of a measured comparison first differ: its module and its source line.
 
-The first token whose outputs differ, or the last one if the model is not causal, is found in the outputs of both runs by
-its values. The two calls that gave them are recorded operator by operator, and the search in `step_search` finds the
+The first token whose outputs differ, or the last one if the model is not causal, is found in the outputs of both runs
+by its values. The two calls that gave them are recorded operator by operator, and the search in `step_search` finds the
 operator. It compares what a token sees up to itself, so the last token of a document shows all of the document.
 """
 
