@@ -14,13 +14,11 @@ import resource
 import statistics
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.cases.table import CASES, Case  # noqa: E402 - from the checkout
-
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "cases"
+OPTIONS = {"kind": "--as", "law": "--law", "mode": "--mode"}
 HEAD = "| case | exit | fails at | seconds | imports | ratio |\n| --- | --- | --- | --- | --- | --- |"
 
 
@@ -33,18 +31,16 @@ def processor_seconds(command: list[str]) -> tuple[float, subprocess.CompletedPr
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done
 
 
-def row_of(case: Case) -> tuple[str, float]:
+def row_of(case: dict[str, str]) -> tuple[str, float]:
     """The line of a case in the table, and its ratio."""
-    audit = [sys.executable, "-m", "orderproof", "audit", case.spec, *case.options]
-    seconds, done = processor_seconds(audit)
-    imports = processor_seconds(
-        [sys.executable, "-c", f"import runpy; runpy.run_path({case.spec.rpartition(':')[0]!r})"]
-    )[0]
-    line = next(
-        (text.split("line", 1)[1].strip() for text in done.stdout.splitlines() if text.strip().startswith("line ")), ""
-    )
-    cells = (case.title, str(done.returncode), line, f"{seconds:.1f}", f"{imports:.1f}", f"{seconds / imports:.2f}")
-    return f"| {' | '.join(cells)} |", seconds / imports
+    file = FOLDER / "modules" / f"{case['file']}.py"
+    options = [part for key, option in OPTIONS.items() if key in case for part in (option, case[key])]
+    seconds, done = processor_seconds([sys.executable, "-m", "orderproof", "audit", f"{file}:{case['name']}", *options])
+    imports = processor_seconds([sys.executable, "-c", f"import runpy; runpy.run_path({str(file)!r})"])[0]
+    lines = (text.split("line", 1)[1].strip() for text in done.stdout.splitlines() if text.strip().startswith("line "))
+    title = " ".join([f"{case['file']}:{case['name']}", *options])
+    numbers = (str(done.returncode), next(lines, ""), f"{seconds:.1f}", f"{imports:.1f}", f"{seconds / imports:.2f}")
+    return f"| {' | '.join((title, *numbers))} |", seconds / imports
 
 
 def main() -> None:
@@ -53,7 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows, ratios = [], []
     print(HEAD)
-    for case in CASES:
+    for case in tomllib.loads((FOLDER / "cases.toml").read_text(encoding="utf-8"))["case"]:
         row, ratio = row_of(case)
         print(row, flush=True)
         rows.append(row)

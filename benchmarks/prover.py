@@ -33,14 +33,16 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 from orderproof.auditing.record.open_calls import OpenCalls
 from orderproof.diagnosis.analysis import Analysis, analyze
 from orderproof.diagnosis.domain.constants import Constants
 from orderproof.laws import ProvedLaw, proved_laws
 from orderproof.models import Subject, bundled, from_module, load
+from orderproof.recording.capture import capture
 from orderproof.recording.captured_graph import CapturedGraph
-from orderproof.recording.export.capture import capture, export
+from orderproof.recording.kept_operators import is_kept
 
 COMMAND = "python benchmarks/prover.py --large --markdown docs/evidence/benchmarks/prover.md"
 MAX_RATIO = 0.1
@@ -129,9 +131,13 @@ def capture_graph(subject: Subject, length: int) -> CapturedGraph:
     )
 
 
-def export_graph(subject: Subject, length: int) -> CapturedGraph:
+def export_graph(subject: Subject, length: int) -> ExportedProgram:
+    """The call once, its export, and operators without a rule decomposed."""
     inputs = subject.sample(length).inputs
-    return export(subject.module, inputs, values=subject.buffer_values, quiet=subject.export_context)
+    table = {target: one for target, one in torch.export.default_decompositions().items() if not is_kept(target)}
+    with torch.no_grad(), subject.export_context():
+        subject.module(*inputs)
+        return torch.export.export(subject.module, inputs, strict=False).run_decompositions(table)
 
 
 def analyse(subject: Subject, captured: CapturedGraph, law: ProvedLaw) -> Analysis:

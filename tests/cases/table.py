@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 MODULES = Path(__file__).parent / "modules"
+TABLE = Path(__file__).parent / "cases.toml"
 
 
 @dataclass(frozen=True)
@@ -37,44 +39,9 @@ class Case:
         return f"{MODULES / self.file}.py:{self.name}"
 
     @property
-    def options(self) -> list[str]:
-        """The options of `orderproof audit`."""
-        given = {"--as": self.kind, "--law": self.law, "--mode": "" if self.mode == "eval" else self.mode}
-        return [part for option, value in given.items() if value for part in (option, value)]
-
-    @property
     def title(self) -> str:
         """The case in a few words."""
-        return " ".join([f"{self.file}:{self.name}", *self.options])
+        return " ".join(filter(None, (f"{self.file}:{self.name}", self.kind, self.law, self.mode)))
 
 
-CASES = (
-    Case("mask_among_inputs", "bad", "encoder", fails="padding", line="q @ k.mT"),
-    Case("mask_among_inputs", "good", "encoder"),
-    Case("last_token_pool", "bad", "encoder", fails="padding"),
-    Case("last_token_pool", "good", "encoder"),
-    Case("packed_delta_row", "bad", law="packing", fails="packing", line="@ v"),
-    Case("packed_delta_row", "good", law="packing"),
-    Case("packed_delta_rule", "bad", law="packing", fails="packing"),
-    Case("packed_delta_rule", "good", law="packing"),
-    Case("packed_image_rope", "bad", "encoder", fails="packed_alone"),
-    Case("packed_image_rope", "good", "encoder"),
-    Case("stale_eos_mask", "bad", "decoder", fails="stateless", line="self."),
-    Case("stale_eos_mask", "good", "decoder"),
-    Case("eos_mask_only", "bad", "decoder", fails="causal"),
-    Case("eos_mask_only", "good", "decoder"),
-    Case("flex_documents", "bad", "decoder", fails="causal", line=">="),
-    Case("flex_documents", "good", "decoder"),
-    Case("chunk_positions", "bad", "decoder", fails="chunked_prefill", line="start ="),
-    Case("chunk_positions", "good", "decoder"),
-    Case("chunk_positions", "bad_plain", "decoder", fails="chunked_prefill", line="start ="),
-    Case("chunk_positions", "good_plain", "decoder"),
-    Case("images_see_later_images", "bad_adapter", fails="attention_pattern"),
-    Case("images_see_later_images", "good_adapter"),
-    Case("moe_capacity_pads", "bad", "encoder", fails="padding", line="cumsum"),
-    Case("moe_capacity_pads", "good", "encoder"),
-    Case("batchnorm_in_train_mode", "build", law="batch", mode="train", fails="batch"),
-    Case("batchnorm_in_train_mode", "build"),
-    Case("padding_mask_polarity", "build", "encoder", law="padding"),
-    Case("missed_at_compared_lengths", "build", "decoder", law="causal", fails="causal"),
-)
+CASES = tuple(Case(**case) for case in tomllib.loads(TABLE.read_text(encoding="utf-8"))["case"])

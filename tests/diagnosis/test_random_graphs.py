@@ -23,9 +23,9 @@ from orderproof.diagnosis.domain.fact import Fact, pull_back
 from orderproof.diagnosis.domain.move import FREE
 from orderproof.diagnosis.uniform_constants import can_be_uniform, make_uniform
 from orderproof.laws import InputChange, ProvedLaw, TokenDim, proved_laws
+from orderproof.recording.capture import capture
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import execute_nodes
-from orderproof.recording.export.capture import capture
 from tests.diagnosis.corpus.random_programs.machine import Machine, recorded
 from tests.diagnosis.corpus.random_programs.values import BATCH, OPERATIONS, TOKENS, WIDTH
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from orderproof.errors import CaptureError, SubjectError
-from orderproof.recording.export.capture import capture
+from orderproof.recording.capture import capture
 from tests.recording.attacks_outside import (
     ESCAPES,
     KEPT,

@@ -43,16 +43,6 @@ def _strided(y: Tensor) -> Tensor:
     return y.as_strided((rows, tokens - 1, 2 * width), (tokens * width, width, 1))
 
 
-def _exported(x: Tensor) -> Tensor:
-    """Its graph is made by torch.export, because of `out=`, and the parts hold zeros for small inputs."""
-    total = torch.empty_like(x)
-    torch.cumsum(x, 1, out=total)
-    zero = torch.zeros_like(x)
-    parts = torch.stack([(x - 30).relu().flip(1), zero, zero], 1)
-    parts[:, 1:].add_(parts[:, :-1])
-    return x + parts[:, 2] + total
-
-
 OVERLAPPING: dict[str, Forward] = {
     "copied one place on": lambda x: _summed(x, lambda y: y[:, 1:].copy_(y[:, :-1])),
     "copied one place back": lambda x: _summed(x, lambda y: y[:, :-1].copy_(y[:, 1:])),
@@ -70,7 +60,6 @@ OVERLAPPING: dict[str, Forward] = {
     "indices": lambda x: _summed(x, lambda y: y.index_copy_(1, torch.tensor([1, 2]), y[:, :2])),
     "the last feature by two numbers": lambda x: _summed(x, lambda y: y[..., -1].copy_(y[..., 5][:, :1])),
     "from many tokens on": _delayed,
-    "recorded by torch.export": _exported,
     "a negative start": lambda x: _summed(x, lambda y: y.narrow(1, -3, 3).copy_(y.narrow(1, -4, 3))),
     "windows": lambda x: _summed(x, lambda y: y.unfold(1, 3, 1).select(1, 1).copy_(y.unfold(1, 3, 1).select(1, 0))),
     "strides": lambda x: _summed(x, lambda y: _strided(y)[:, 1].copy_(_strided(y)[:, 0])),

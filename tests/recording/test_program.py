@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import CaptureError
-from orderproof.recording.export.capture import capture
+from orderproof.recording.capture import capture
 from tests.recording import attacks_program
 from tests.recording.attacks_operators import WRITES
 from tests.recording.attacks_outside import mixed
@@ -163,8 +163,7 @@ class Various(nn.Module):
 
 def test_programs_that_are_the_same_are_found_to_be() -> None:
     module = Various().eval()
-    captured = capture(module, (torch.randn(2, 5, 4),))
-    assert not captured.exported_because
+    capture(module, (torch.randn(2, 5, 4),))
 
 
 def test_a_difference_names_the_line() -> None:

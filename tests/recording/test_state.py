@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orderproof.recording.export.capture import capture
+from orderproof.recording.capture import capture
 from orderproof.recording.restored_state import restored_state
 from tests.recording import attacks_state
 from tests.recording.attacks_state import LOGGER, STATE, enlarged
@@ -44,9 +44,7 @@ class CountsInAText(nn.Module):
 """
 
 
-class CountsInAnExportedCall(nn.Module):
-    """The recorder does not record autocast, and torch.export does."""
-
+class CountsUnderAutocast(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.inner, self.calls = nn.Linear(4, 4), 0
@@ -114,9 +112,8 @@ def test_a_tensor_gets_its_size_and_its_values_back() -> None:
     assert module.kept.tolist() == [0.0]
 
 
-def test_a_call_that_torch_exports_is_observed_too() -> None:
-    captured = capture(CountsInAnExportedCall(), (X,))
-    assert captured.exported_because
+def test_a_call_under_autocast_is_observed_too() -> None:
+    captured = capture(CountsUnderAutocast(), (X,))
     assert captured.changed_state == ("calls",)
 
 

@@ -7,8 +7,8 @@ from torch.fx import Node
 from orderproof.claims.audit_cache import AuditCache, SubjectFactory
 from orderproof.claims.claim import CheckOutcome
 from orderproof.claims.numeric_check import build_subject
+from orderproof.recording.capture import capture
 from orderproof.recording.captured_graph import CapturedGraph
-from orderproof.recording.export.capture import capture
 
 LINEAR_OPERATOR = "aten.linear.default"
 PROJECTIONS = ("Q", "K", "V")

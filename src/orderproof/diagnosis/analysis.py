@@ -41,7 +41,6 @@ from orderproof.diagnosis.rule import (
 )
 from orderproof.diagnosis.spectra import with_spectrum
 from orderproof.errors import first_line
-from orderproof.recording.export.inlining import NOT_INLINED
 from orderproof.recording.nondeterminism import is_nondeterministic, is_uninitialised
 
 # Lemmas whose results are bounded, or which derive the ranges of results of masked operands themselves.
@@ -159,9 +158,6 @@ def _analyze_node(
 
 def _apply(call: OperatorCall, analysis: Analysis) -> Facts:
     node = call.node
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
-        reason = node.meta.get(NOT_INLINED, "it cannot be inlined")
-        raise RuleNotApplicable(f"{node.target} runs a graph of its own, which is not analyzed: {reason}")
     if any(n not in analysis.facts for n in node.all_input_nodes):
         raise RuleNotApplicable("it reads a number taken from the data (item)")
     if is_nondeterministic(node):

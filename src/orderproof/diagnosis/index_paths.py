@@ -42,7 +42,7 @@ def follow_indices(graph: Graph, starts: Mapping[Node, Mapping[int, str]]) -> di
         if not isinstance(value, Tensor):
             continue
         shape = node_shape(node)
-        if node in starts or node.op in ("placeholder", "get_attr"):
+        if node in starts or node.op == "placeholder":
             names = starts.get(node, {})
             found[node] = tuple((Part(size, names.get(d, FEATURE)),) for d, size in enumerate(shape))
         elif node.op == "call_function":

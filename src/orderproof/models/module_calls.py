@@ -18,9 +18,9 @@ from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.compiled_code import without_compilation
-from orderproof.recording.export.exporter import source_of_error
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import restored_state
+from orderproof.recording.source import source_of_error
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 FURTHER_SECONDS = 30.0  # for all calls of other sizes together

@@ -215,7 +215,8 @@ def _without_cache(module: nn.Module, inputs: Inputs, name: str, layout: Layout)
     """The module called without its cache, and the layout without what it states of the cache."""
     call = partial(_as_positional, module, name=name, layout=layout)
     axes_of = partial(resolve_token_axes, token_axis=layout.token_axis, name=name)
-    found = called_without_cache(module, inputs, call, axes_of, _packs_documents, layout.roles)
+    stated = {**dict.fromkeys(layout.named_arguments, "no cache"), **layout.roles}
+    found = called_without_cache(module, inputs, call, axes_of, _packs_documents, stated)
     roles = {each: role for each, role in layout.roles.items() if each in found.inputs or role != "cache"}
     return found, replace(layout, roles=roles)
 

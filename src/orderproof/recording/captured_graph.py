@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
@@ -36,8 +36,7 @@ class CapturedGraph:
     uniform_at: tuple[Node, ...] = ()  # the nodes that read these constants so; others read them as they are
     without: str = ""  # fused implementations that are off in the recorded program
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
-    exported_because: str = ""  # why torch.export recorded the graph; empty if the recorder did
-    attributes: nn.Module | None = None  # holds the tensors that nodes of an exported graph get by name
+    nested: tuple[str, ...] = ()  # operators whose functions were recorded in their place: `cond`
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)
     _wide: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
@@ -69,13 +68,12 @@ class CapturedGraph:
             outside=self.outside,
             assumptions=self.assumptions,
             branches=self.branches,
-            attributes=self.attributes,
             branch_values=self.branch_values,
             uniform=self.uniform,
             uniform_at=tuple(mapping[n] for n in self.uniform_at),
             without=self.without,
             patched_because=self.patched_because,
-            exported_because=self.exported_because,
+            nested=self.nested,
             float64_parameters=self.float64_parameters,
             _wide=self._wide,
         )

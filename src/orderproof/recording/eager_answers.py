@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from orderproof.recording.autocast import Autocast
 from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.eager_check import prepared_call
 from orderproof.recording.eager_view import EagerReads
@@ -20,7 +21,7 @@ def eager_answers(module: nn.Module, inputs: tuple[Tensor, ...], reached: OwnedS
     written = [*module.parameters(), *module.buffers()]
     with prepared_call(module, inputs, written, reached) as (copies, _), without_compilation():
         mode = _FlagReads()
-        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
+        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads(Autocast(inputs[0].device.type)):
             module(*copies)
     return mode.answers
 

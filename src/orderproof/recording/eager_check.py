@@ -9,7 +9,7 @@ A model that takes another branch calls other operators, and one that reads a va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, zip_longest
@@ -117,14 +117,19 @@ class EagerCall:
 
 
 def compare_with_eager(
-    module: nn.Module, inputs: tuple[Tensor, ...], recorded: list[str], written: list[Tensor], reached: OwnedState
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    recorded: list[str] | None,
+    written: list[Tensor],
+    reached: OwnedState,
 ) -> EagerCall:
     """Run the call in eager mode and compare its operators.
 
     Args:
         module: The module that was recorded.
         inputs: The inputs of the call.
-        recorded: The operators of the recording.
+        recorded: The operators of the recording. None: those of the call are others, as one of them runs functions of
+            the model, which were recorded in its place.
         written: The tensors of the module that the call writes to; they get their values back.
         reached: The state of the module.
 
@@ -135,7 +140,9 @@ def compare_with_eager(
         CaptureError: The call runs other operators, or does what no recording can follow.
 
     """
-    eager = _run_eagerly(module, inputs, written, reached)
+    with without_compilation() if recorded is None else nullcontext():
+        eager = _run_eagerly(module, inputs, written, reached)
+    recorded = eager.operators if recorded is None else recorded
     if eager.runs(recorded) and not eager.calls.compiled:
         return eager
     # What compiled code calls is not seen: only a call without it counts.

@@ -16,11 +16,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.recording.arguments import tensors_in
+from orderproof.recording.autocast import Autocast
 from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.eager_check import NOT_THE_PROGRAM, prepared_call
 from orderproof.recording.eager_view import EagerReads
 from orderproof.recording.memory import same_bytes
+from orderproof.recording.nested_calls import written_out
 from orderproof.recording.operator_names import is_of_torch
 from orderproof.recording.owned_state import OwnedState
 from orderproof.recording.program import Program
@@ -52,8 +54,8 @@ def compare_programs(
     ):
         for place, tensor in enumerate(copies):
             program.name(tensor, "input", place)
-        mode = _Follow(program)
-        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads():
+        mode = _Follow(program, Autocast(inputs[0].device.type if inputs else "cpu"))
+        with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads(mode.autocast):
             try:
                 output = module(*copies)
             except Exception as error:
@@ -66,19 +68,28 @@ def compare_programs(
 
 
 class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds each operator to a program."""
+    """Adds each operator to a program, and the functions that one runs in its place."""
 
-    def __init__(self, program: Program) -> None:
+    supports_higher_order_operators = True
+
+    def __init__(self, program: Program, autocast: Autocast) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.program = program
+        self.program, self.autocast = program, autocast
         self.refusal = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.program.follow(self._run, func, args, kwargs or {})
+        if isinstance(func, OpOverload):
+            return self.program.follow(self._run, func, args, kwargs or {})
+        function = written_out(func)
+        if function is None:
+            raise CaptureError(f"{_DIFFERENT}runs {func}")
+        with self, EagerReads(self.autocast):
+            return function(*args, **(kwargs or {}))
 
     def _run(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_of_torch(func):
-            return func(*args, **kwargs)
+            with self.autocast.again(func):
+                return func(*args, **kwargs)
         operands = tensors_in((args, kwargs)) if not func._schema.is_mutable else []
         before = [x.clone() for x in operands]
         result = func(*args, **kwargs)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from orderproof.recording.autocast import Autocast
 from orderproof.recording.constants import is_constant
 from orderproof.recording.eager_check import hidden_from_profile
 from orderproof.recording.flex_attention import call_as_operators, is_flex_attention
@@ -38,7 +39,6 @@ class EagerView(TorchFunctionMode):
         super().__init__()
         self.recorded = recorded
         self.device = device = recorded.device
-        self.casts = torch.amp.is_autocast_available(device.type)
         tensor = Tensor
         self._answers: dict[Any, Callable[[Tensor], Any]] = {
             tensor.device.__get__: lambda x: device,
@@ -57,8 +57,7 @@ class EagerView(TorchFunctionMode):
             with self:
                 return call_as_operators(args, kwargs)
         name = getattr(func, "__name__", "")
-        if self.casts and torch.is_autocast_enabled(self.device.type):
-            self.recorded.give_up("it calls operators under autocast, which casts no meta tensor")
+        self.recorded.autocast.follow()
         if name in _READS and args and isinstance(args[0], Tensor):
             return self._read(func, name, args, kwargs)
         if self.recorded.open_call is not None and (name in _LAYOUTS or func in _LAYOUT_ATTRIBUTES):
@@ -69,7 +68,7 @@ class EagerView(TorchFunctionMode):
         if name == "__set__" and getattr(func, "__self__", None) is Tensor.data:
             if _is_same_tensor(*args[:2]):  # `module.to(device)` of a module that is there
                 return None
-            self.recorded.give_up("it assigns to tensor.data")
+            self.recorded.refuse("it assigns to tensor.data")
         if name in _INDEXING and args[0].is_meta:
             return index_as_recorded(func, args, fills=self.device.type == "cpu")
         return func(*args, **kwargs)
@@ -79,7 +78,7 @@ class EagerView(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             alias = self.recorded.alias(tensor)
         if name == "_version" or alias.node.op != "placeholder":
-            self.recorded.give_up(f"it asks for the layout of a tensor (`{name}`)")
+            self.recorded.refuse(f"it asks for the layout of a tensor (`{name}`)")
 
     def _read(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with torch._C.DisableTorchFunction():
@@ -114,8 +113,13 @@ class EagerView(TorchFunctionMode):
 class EagerReads(TorchFunctionMode):
     """The function mode of an eager call that is compared with a recording: it indexes and reads in the same way."""
 
+    def __init__(self, autocast: Autocast) -> None:
+        super().__init__()
+        self.autocast = autocast
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        self.autocast.follow()
         if is_flex_attention(func):
             with self:
                 return call_as_operators(args, kwargs)

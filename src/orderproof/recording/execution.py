@@ -43,8 +43,6 @@ def execute_nodes(
                 )
             else:
                 env[node] = _to_float64(by_input.get(node), float64=float64)
-        elif node.op == "get_attr":
-            env[node] = getattr(captured.attributes, str(node.target))
         elif cut is not None and node is cut:
             env[node] = _to_float64(start, float64=float64)
         elif node.op == "call_function" and "_assert_" not in str(node.target):

@@ -84,14 +84,14 @@ class OpenRange:
     def __next__(self) -> Any:
         recorded = self.loops.recorded
         if len(self.begins) == 3:
-            recorded.give_up("a loop over an open range is iterated again")
+            recorded.refuse("a loop over an open range is iterated again")
         self.begins.append(recorded.graph._root.prev)
         self.locals.append({} if len(self.begins) == 1 else self._described())
         if len(self.begins) == 1:
             roots = list(_objects_of_locals(self.frame))
             for name, one in roots:
                 if not shows_its_state(one):
-                    recorded.give_up(f"a loop of open length may change {name}, which does not show its state")
+                    recorded.refuse(f"a loop of open length may change {name}, which does not show its state")
             self.kept = state_within(roots, self.loops.packages)
         self._check_kept()
         if len(self.begins) < 3:
@@ -141,23 +141,23 @@ class OpenRange:
         _, before, after = self.locals
         for name in {**before, **after}:
             if name not in before or name not in after or later(before[name]) != after[name]:
-                self.loops.recorded.give_up(f"an iteration of a loop of open length leaves another {name}")
+                self.loops.recorded.refuse(f"an iteration of a loop of open length leaves another {name}")
 
     def _check_kept(self) -> None:
         """Give up if an iteration changes an object: the next one may execute other instructions."""
         changed = next((state.path for state in self.kept.states if state.differs()), None)
         if changed is not None:
-            self.loops.recorded.give_up(f"an iteration of a loop of open length changes {changed}")
+            self.loops.recorded.refuse(f"an iteration of a loop of open length changes {changed}")
         if not self.kept.complete:
-            self.loops.recorded.give_up("an iteration of a loop of open length may change too many objects")
+            self.loops.recorded.refuse("an iteration of a loop of open length may change too many objects")
         if self.loops.has_attributes_of_tensors():
-            self.loops.recorded.give_up("an iteration of a loop of open length may change an attribute of a tensor")
+            self.loops.recorded.refuse("an iteration of a loop of open length may change an attribute of a tensor")
 
     def _note_lists(self) -> None:
         for name in self.source.filled:
             values = self.frame.f_locals.get(name)
             if type(values) is not list or len(values) != 2 or not all(isinstance(x, Tensor) for x in values):
-                self.loops.recorded.give_up(f"a loop of open length fills {name} with other values")
+                self.loops.recorded.refuse(f"a loop of open length fills {name} with other values")
             first, second = (self.loops.current_node(x) for x in values)
             if first is not None and second is not None:
                 self.loop.lists.append((first, second))
@@ -209,7 +209,7 @@ def renaming(loops: Loops, loop: RecordedLoop) -> Substitution:
     """The index of the second iteration in place of that of the first."""
     first, second = (loops.sizes.term(index) for index in loop.indices)
     if not first.variables:
-        loops.recorded.give_up("the index of a loop of open length is read as a number")
+        loops.recorded.refuse("the index of a loop of open length is read as a number")
     (variable,) = first.variables
     return Substitution({variable: second})
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from orderproof.recording.operator_names import operator_name
@@ -49,13 +48,3 @@ def _may_overlap(sizes: Sequence[Any], strides: Sequence[Any]) -> bool:
         statically_known_true(step >= other * length) or statically_known_true(other >= step * size)
         for (size, step), (length, other) in combinations(dims, 2)
     )
-
-
-def unsound_node(graph: Graph) -> str:
-    """The same for an operator of an exported graph."""
-    for node in graph.nodes:
-        if isinstance(node.target, OpOverload):
-            args = [x.meta.get("val") if isinstance(x, Node) else x for x in node.args]
-            if found := unsound_layout(node.target, args):
-                return found
-    return ""

@@ -15,8 +15,8 @@ def is_nondeterministic(node: Node) -> bool:
     """True if the value of a node is not determined by its arguments."""
     if node.op != "call_function":
         return False
-    if is_uninitialised(node) or isinstance(node.target, torch._ops.HigherOrderOperator):
-        return True  # its subgraph may draw random numbers
+    if is_uninitialised(node):
+        return True
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _is_dropout_disabled(node)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Graph, Node
 
-from orderproof.errors import CaptureError, first_line
+from orderproof.errors import CaptureError
 from orderproof.library_messages import silent_messages
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.terms import Formula, Term
@@ -30,7 +30,7 @@ from orderproof.recording.open_call import OpenCall
 from orderproof.recording.open_sizes import OpenSizes
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.recording import Recording
-from orderproof.recording.refusal import RecordingRefused, RecordingUnsupported
+from orderproof.recording.refusal import RecordingRefused, reason_of
 
 MAX_PATHS = 8
 
@@ -162,7 +162,7 @@ def _record_branches(
             graphs.append(recording.record())
         except Exception as error:
             if call.sizes.has_indices:
-                not_rolled = str(error) if isinstance(error, CaptureError) else first_line(error)
+                not_rolled = reason_of(error)
                 continue
             if not_rolled and call.sizes.fixed:
                 raise CaptureError(f"{error}: {not_rolled}") from None
@@ -210,7 +210,7 @@ class _Branch:
                     for name, x in leaves_by_name(output).items()
                     if isinstance(x, Tensor)
                 }
-            except (RecordingRefused, RecordingUnsupported) as error:
+            except RecordingRefused as error:
                 raise CaptureError(str(error)) from None
         graph = recording.graph
         graph.output((*results.values(), *(node for node, _, _ in call.questions)))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from orderproof.recording.source import TORCH_FOLDER, is_model_code
+from orderproof.recording.source import is_called_by_torch, is_model_code
 
 _CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time",
            "process_time_ns", "thread_time", "localtime", "gmtime", "ctime")  # fmt: skip
@@ -59,9 +59,8 @@ class OutsideCalls:
                 return
             if name in _STARTS:
                 self.unfollowed.append(f"leaves its thread (`{name}`)")
-            elif found := self._outside(function, name):
-                if not frame.f_code.co_filename.startswith(TORCH_FOLDER):
-                    self.outside[found] = None
+            elif (found := self._outside(function, name)) and not is_called_by_torch(frame):
+                self.outside[found] = None
             elif id(function) in _IDENTITIES and is_model_code(frame.f_code.co_filename):
                 self.outside[_IDENTITIES[id(function)]] = None
         elif event == "call" and frame.f_code.co_name == _OF_COMPILED:

@@ -18,10 +18,11 @@ from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
 from orderproof.recording.arguments import map_leaves, tensors_in
+from orderproof.recording.autocast import Autocast
 from orderproof.recording.elements import geometry
 from orderproof.recording.open_call import OpenCall
 from orderproof.recording.operator_names import operator_name
-from orderproof.recording.refusal import RecordingRefused, RecordingUnsupported
+from orderproof.recording.refusal import RecordingRefused
 from orderproof.recording.result_shapes import ResultShapes
 from orderproof.recording.source import format_lines, innermost_line, model_lines
 from orderproof.recording.token_branches import TokenBranches
@@ -80,11 +81,12 @@ class RecordedGraph:
         self.inputs: set[Node] = set()
         self.branches = TokenBranches()
         self.constants_read = False
+        self.autocast = Autocast(device.type)
+        self.nested: dict[str, None] = {}  # operators whose functions were recorded in their place
         self.loops: Any = None  # of open length
         self.refusal_of_write: Callable[[Alias], str] = lambda _: ""
         self.refusal_of_use: Callable[[Alias], str] = lambda _: ""
         self.refusals: list[str] = []
-        self.unsupported: list[str] = []
         self.errors: list[str] = []
 
     @property
@@ -96,11 +98,6 @@ class RecordedGraph:
         """Raise `RecordingRefused`, and remember it for a model that swallows it."""
         self.refusals.append(reason + innermost_line())
         raise RecordingRefused(self.refusals[-1])
-
-    def give_up(self, reason: str) -> NoReturn:
-        """Raise `RecordingUnsupported`, and remember it for a model that swallows it."""
-        self.unsupported.append(reason + innermost_line())
-        raise RecordingUnsupported(self.unsupported[-1])
 
     # ------------------------------------------------------------------ nodes
 
@@ -172,7 +169,7 @@ class RecordedGraph:
                     alias = Alias(tensor, storage, other.node, other.version, other.parent, other.view, other.values)
                     self.aliases[id(tensor)] = alias
                     return alias
-            self.give_up("it makes a view of a tensor without an operator")
+            self.refuse("it makes a view of a tensor without an operator")
         alias = self.lift(tensor)
         self.aliases[id(tensor)] = alias
         self.add(alias)
@@ -200,7 +197,7 @@ class RecordedGraph:
         else:
             parent = self.alias(args[0]) if args and isinstance(args[0], Tensor) else None
             if parent is None or parent.storage is not storage or func is None:
-                self.give_up(f"a tensor shares its memory with another one ({func})")
+                self.refuse(f"a tensor shares its memory with another one ({func})")
             view = (func, args[1:], kwargs, place)
             alias = Alias(tensor, storage, node, storage.version, parent, view, values)
         storage.aliases.append(alias)

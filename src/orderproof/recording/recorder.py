@@ -25,15 +25,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.recording import constants, writes
 from orderproof.recording.arguments import leaves, map_leaves, tensors_in
+from orderproof.recording.eager_view import EagerView
 from orderproof.recording.kept_operators import is_kept
 from orderproof.recording.memory_layouts import unsound_layout
+from orderproof.recording.nested_calls import written_out
 from orderproof.recording.operator_names import is_of_torch, operator_name
 from orderproof.recording.program import Program
-from orderproof.recording.recorded_graph import META, SAME_VALUE, RecordedGraph
+from orderproof.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
 from orderproof.recording.running_statistics import hidden_write
 from orderproof.recording.source import innermost_line
 
-HIGHER_ORDER = "it calls the higher-order operator"
 _ATEN = torch.ops.aten
 _UNTAGGED_OPEN_RESULTS = {_ATEN.where.default, _ATEN.nonzero_numpy.default}
 _READS = {"item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"}
@@ -49,7 +50,7 @@ _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The dispatch mode, which adds operators to a graph."""
 
-    supports_higher_order_operators = True  # they reach the dispatch, which gives up
+    supports_higher_order_operators = True
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -61,27 +62,51 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.program = program  # to which the operators are added as the model called them
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with torch._C.DisableTorchFunction():
-            if not isinstance(func, OpOverload):
-                self.recorded.give_up(f"{HIGHER_ORDER} {func}")
+        if not isinstance(func, OpOverload):
+            return self._call_functions(func, args, kwargs or {})
+        autocast = self.recorded.autocast
+        with torch._C.DisableTorchFunction(), autocast.operands(func, args, kwargs or {}, self._cast) as given:
             try:
                 if self.recorded.open_call is not None:
                     with enable_python_dispatcher():
-                        return self._record(func, args, kwargs or {})
+                        return self._record(func, *given)
                 if self.program is None:
-                    return self._record(func, args, kwargs or {})
-                return self.program.follow(self._record, func, args, kwargs or {})
+                    return self._record(func, *given)
+                return self.program.follow(self._record, func, *given)
             except Exception as error:
                 self.recorded.errors.append(f"{type(error).__name__}: {error}{innermost_line()}")
                 raise
+
+    def _cast(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        with self:
+            return x.to(dtype)
+
+    def _call_functions(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record the functions of the model that an operator runs, in its place."""
+        recorded, function = self.recorded, written_out(func)
+        if function is None:
+            recorded.refuse(f"it calls the higher-order operator {func}")
+        recorded.nested[func.name()] = None
+        before, outer = recorded.refusal_of_write, {id(x) for x in recorded.storages.values()}
+
+        def refusal_of_write(alias: Alias) -> str:
+            base = alias.storage.base
+            if id(alias.storage) in outer or (base is not None and base.node.op == "placeholder"):
+                return f"a function that {func} runs writes to a tensor that it did not make"
+            return before(alias)
+
+        recorded.refusal_of_write = refusal_of_write
+        try:
+            with self, EagerView(recorded):
+                return function(*args, **kwargs)
+        finally:
+            recorded.refusal_of_write = before
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         recorded, name = self.recorded, operator_name(func)
         if name in _ASSERTIONS:
             return None
         args, kwargs = map_leaves(Tensor, lambda x: recorded.alias(x).tensor, (args, kwargs))
-        if unsupported := _unsupported(func):
-            recorded.give_up(unsupported)
         if refusal := _refusal(func, args, kwargs):
             recorded.refuse(refusal)
         if name in _READS or torch.Tag.data_dependent_output in func.tags:
@@ -96,7 +121,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return writes.change_view(recorded, func, args, kwargs)
         if func._schema.is_mutable:
             return writes.write(recorded, self, func, args, kwargs)
-        if (replaced := _decomposition(func, args, kwargs)) is not None:
+        by_others = func.decompose if name not in _DROPOUTS and recorded.autocast.is_open(func) else None
+        if (replaced := by_others or _decomposition(func, args, kwargs)) is not None:
             with self:
                 result = replaced(*args, **kwargs)
             if result is not NotImplemented:
@@ -167,19 +193,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def _unsupported(func: OpOverload) -> str:
-    """Why the recorder cannot follow an operator that torch.export may; empty if it can."""
-    if operator_name(func) in _STORAGE_CHANGES:
-        return f"it replaces the storage of a tensor ({func})"
-    if operator_name(func) in _NUMBERS_OF_A_SHAPE:
-        return "torch computes a result in code that needs the sizes as numbers"
-    return ""
-
-
 def _refusal(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why no graph describes what an operator does; empty if one may."""
     if "sparse" in operator_name(func):
         return f"the size of a tensor depends on data ({func})"
+    if operator_name(func) in _STORAGE_CHANGES:
+        return f"it replaces the storage of a tensor ({func})"
+    if operator_name(func) in _NUMBERS_OF_A_SHAPE:
+        return "torch computes a result in code that needs the sizes as numbers"
     if operator_name(func) == "set_data":
         return f"it replaces the memory of a tensor ({func})"
     if operator_name(func) == "_reshape_alias":

@@ -28,7 +28,7 @@ from orderproof.recording.assumptions import (
 )
 from orderproof.recording.buffer_values import buffers_with_values
 from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
-from orderproof.recording.compiled_code import without_compilation
+from orderproof.recording.compiled_code import forget_compiled_code, without_compilation
 from orderproof.recording.eager_answers import eager_answers
 from orderproof.recording.eager_check import (
     can_compare,
@@ -48,7 +48,7 @@ from orderproof.recording.program import Program
 from orderproof.recording.python_numbers import PythonType, python_numbers
 from orderproof.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.recording.recorder import Recorder
-from orderproof.recording.refusal import NOT_RECORDED, RecordingRefused, RecordingUnsupported
+from orderproof.recording.refusal import NOT_RECORDED, RecordingRefused
 from orderproof.recording.replaced_builtins import replaced_builtins
 from orderproof.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
@@ -67,10 +67,6 @@ def _recording() -> Iterator[None]:
         yield
     finally:
         _active.reset(token)
-
-
-class UnsupportedModel(CaptureError):
-    """The recorder cannot record this model, which another way to record may."""
 
 
 class Recording:
@@ -165,7 +161,7 @@ class Recording:
         if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized:
             self.recorded.refuse(f"it uses a tensor of class {type(tensor).__name__}")
         if tensor.is_meta:
-            self.recorded.give_up("it uses a tensor whose values are not known")
+            self.recorded.refuse("it uses a tensor whose values are not known")
         trained = self.tensors.is_trained(tensor)
         known = self.tensors.attributes.get(id(tensor))
         name = known or f"{'parameter_' if trained else LIFTED}{len(self.constants)}"
@@ -241,8 +237,8 @@ class Recording:
         output, changed, assumptions = self.call(aliases)
         try:
             captured = self._captured(output, input_nodes)
-        except (RecordingRefused, RecordingUnsupported) as error:  # an output that no operator of the call made
-            raise UnsupportedModel(str(error)) from None
+        except RecordingRefused as error:  # an output that no operator of the call made
+            raise CaptureError(f"{NOT_RECORDED}{error}") from None
         captured.changed_state = tuple(changed)
         captured.assumptions += assumptions
         return captured
@@ -274,6 +270,7 @@ class Recording:
             stack.enter_context(without_value_checks())
             stack.enter_context(without_compilation())
             stack.enter_context(without_compiled_kernels())
+            stack.enter_context(recorded.autocast.cache())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if recorded.open_call is not None:
                 builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
@@ -282,7 +279,7 @@ class Recording:
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))
-            with suppress(RecordingRefused, RecordingUnsupported):
+            with suppress(RecordingRefused):
                 output = self.module(*(alias.tensor for alias in aliases))
         self._raise_what_was_noticed()
         assumptions = (*arguments.assumptions(), *state_assumptions(changes))
@@ -295,10 +292,10 @@ class Recording:
             raise CaptureError(f"{NOT_RECORDED}{recorded.refusals[0]}")
         if name := self.memory.changed():
             raise CaptureError(f"{NOT_RECORDED}the values of {name} change during the call without an operator")
-        if recorded.unsupported:
-            raise UnsupportedModel(recorded.unsupported[0])
         if recorded.errors:
-            raise UnsupportedModel(f"the model catches an error that recording it raised: {recorded.errors[0]}")
+            raise CaptureError(
+                f"{NOT_RECORDED}the model catches an error that recording it raised: {recorded.errors[0]}"
+            )
 
     def written_names(self) -> list[str]:
         """Names of the tensors of the module that the call writes to."""
@@ -340,6 +337,7 @@ class Recording:
             read=self.recorded.constants_read,
             assumptions=(*custom_operator_assumptions(custom, self.graph), *signed_zero_assumption(self.graph)),
             branches=tuple(dict.fromkeys(self.recorded.branches.taken)),
+            nested=tuple(self.recorded.nested),
         )
 
 
@@ -386,7 +384,9 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
         captured.branch_values = _values_of_all_branches(recording)
     if compared:
         rest = recording.written(), recording.reached
-        eager = compare_with_eager(module, inputs, recording.operators, *rest)
+        if captured.nested:
+            forget_compiled_code()  # of functions that torch compiles for these operators
+        eager = compare_with_eager(module, inputs, None if captured.nested else recording.operators, *rest)
         compare_programs(module, inputs, recording.program, *rest)
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))

@@ -1,7 +1,7 @@
-"""The two ways in which a recording ends early.
+"""How a recording ends early.
 
-Both derive from `BaseException`, so that no `except Exception` of the model swallows them. The recorder also remembers
-them: a model that swallows them all the same is not recorded either.
+The exception derives from `BaseException`, so that no `except Exception` of the model swallows it. The recorder also
+remembers it: a model that swallows it all the same is not recorded either.
 """
 
 from __future__ import annotations
@@ -17,8 +17,4 @@ def reason_of(error: Exception) -> str:
 
 
 class RecordingRefused(BaseException):
-    """The call does what no recording may show: it asks for a value. The message says what, with the model's line."""
-
-
-class RecordingUnsupported(BaseException):
-    """The call does what this recorder cannot record. The message says what, with the model's line."""
+    """The call does what cannot be recorded: it asks for a value. The message says what, with the model's line."""

@@ -9,7 +9,7 @@ import sympy
 from torch._guards import SLoc
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from orderproof.recording.refusal import RecordingUnsupported
+from orderproof.recording.refusal import RecordingRefused
 from orderproof.recording.source import innermost_line
 
 
@@ -50,7 +50,7 @@ class SizeEnvironment(ShapeEnv):
         """Note a new condition. Torch prepares a message for its logs here, which takes longer than the question."""
         if self.kept and (text := self.why_unreadable(g)):
             self.unreadable = text
-            raise RecordingUnsupported(text)
+            raise RecordingRefused(text)
 
     def _get_user_frame(self) -> None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -36,6 +37,23 @@ def is_model_code(filename: str) -> bool:
 def is_installed(filename: str) -> bool:
     """True if a source file belongs to an installed package."""
     return not {"site-packages", "dist-packages"}.isdisjoint(Path(filename).parts)
+
+
+def is_called_by_torch(frame: FrameType) -> bool:
+    """True if the innermost frame that is not of Python's library belongs to torch."""
+    found: FrameType | None = frame
+    while found is not None and not is_model_code(found.f_code.co_filename):
+        if found.f_code.co_filename.startswith(TORCH_FOLDER):
+            return True
+        found = found.f_back
+    return False
+
+
+def source_of_error(error: BaseException) -> str:
+    """`, file.py:12`: the innermost line of the model that an error passed; empty if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if is_model_code(f.filename) and not f.filename.startswith(f"{_PACKAGE}/")]
+    return f", {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
 
 
 def is_recording_frame(frame: FrameType) -> bool:

@@ -42,7 +42,7 @@ def write(
         recorded.refuse(f"it reads memory to which it writes ({func})")
     written = [k for k, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
     if written != [0] or not isinstance(args[0], Tensor):
-        recorded.give_up(f"it writes to an argument ({func})")
+        recorded.refuse(f"it writes to an argument ({func})")
     target: Tensor = args[0]
     alias = recorded.alias(target)
     if alias.storage.shared:
@@ -103,7 +103,7 @@ def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...]
     overloads = () if out_of_place is None else out_of_place.overloads()
     overload = next((name for name in (func._overloadname, "int") if name in overloads), None)
     if overload is None:
-        recorded.give_up(f"it changes a tensor in place ({func})")
+        recorded.refuse(f"it changes a tensor in place ({func})")
     view = getattr(out_of_place, overload)
     # The operator changes the object that the model has. What was recorded of it gets another one of the same shape.
     before = _ATEN.alias.default(target)
@@ -153,7 +153,7 @@ def _store(recorded: RecordedGraph, alias: Alias, node: Node) -> None:
         parent = current.parent
         arguments = positional_arguments(func, rest, options)
         if arguments is None or tensors_in(arguments):
-            recorded.give_up(f"it writes through a view ({func})")
+            recorded.refuse(f"it writes through a view ({func})")
         name, base = operator_name(func), recorded.current_node(parent)
         if name in SAME_VALUE:
             current = parent
@@ -162,7 +162,7 @@ def _store(recorded: RecordedGraph, alias: Alias, node: Node) -> None:
             recorded.emit_on_nodes, name, base, tuple(parent.tensor.shape), value, arguments, place or 0
         )
         if written is None:
-            recorded.give_up(f"it writes through a view ({func})")
+            recorded.refuse(f"it writes through a view ({func})")
         value, current = written, parent
     storage = alias.storage
     storage.version += 1
@@ -182,4 +182,4 @@ def _functional(recorded: RecordedGraph, func: OpOverload) -> OpOverload:
         packet = getattr(_ATEN, candidate, None)
         if packet is not None and func._overloadname in packet.overloads():
             return getattr(packet, func._overloadname)  # type: ignore[no-any-return]
-    return recorded.give_up(f"it writes to an argument ({func})")
+    return recorded.refuse(f"it writes to an argument ({func})")

@@ -99,7 +99,7 @@ def test_the_corrected_module_has_no_finding(part: type[nn.Module]) -> None:
     assert {f.outcome for f in report.findings} == {"pass"}
 
 
-def test_a_cause_is_told_once_and_the_json_keeps_everything() -> None:
+def test_a_cause_is_shown_once_and_the_json_keeps_everything() -> None:
     report = audited(capacity.TopTwo, faulty=True)
     assert [(f.code, f.same_cause_as) for f in report.findings] == [
         ("OP202", ""),
@@ -108,9 +108,9 @@ def test_a_cause_is_told_once_and_the_json_keeps_everything() -> None:
     ]
     console = Console(file=io.StringIO(), width=200)
     render_text(report, console, details=False)
-    told = console.file.getvalue()  # type: ignore[attr-defined]
-    assert told.count("to do ") == 1
-    assert told.count("the cause is that of OP202, ") == 2
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.count("to do ") == 1
+    assert shown.count("the cause is that of OP202, ") == 2
     page = render_html(report).partition('id="evidence"')[0]
     assert page.count('class="remedy"><span class="quiet">To do</span> Leave pads out') == 1
     assert page.count("the cause is that of OP202, ") == 2
@@ -125,7 +125,7 @@ def test_an_undecided_law_has_no_cause() -> None:
     assert [(f.verdict, f.same_cause_as) for f in report.findings] == [("refuted", ""), ("undecided", "")]
 
 
-def test_a_model_without_positions_is_told_once() -> None:
+def test_a_model_without_positions_is_shown_once() -> None:
     report = audit(
         padding.RowsAsTokens(False),
         inputs=torch.randint(50, (2, 9)),

@@ -10,7 +10,7 @@ from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.record.execution import MOST_KNOWN_NUMBERS, SubjectExecution
 from orderproof.diagnosis.rounding_noise import rounding_noise
 from orderproof.models import from_module
-from orderproof.recording.export.capture import capture
+from orderproof.recording.capture import capture
 
 
 class Mixes(nn.Module):

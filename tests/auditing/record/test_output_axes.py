@@ -47,7 +47,7 @@ def verdicts(module, inputs, **options):
 @pytest.mark.parametrize("layers", [2, 3])
 def test_the_states_of_an_lstm_have_layers_before_rows(layers):
     rows = torch.randn(layers, 7, 16)
-    found, axes = verdicts(nn.LSTM(16, 16, layers, batch_first=True), rows)
+    found, axes = verdicts(nn.LSTM(16, 16, layers, batch_first=True), rows, roles={"hx": "held"})
     for state in ("output.1.0", "output.1.1"):
         assert axes[state].startswith(f"[{layers}, batch, 16]")
         assert found["batch", state].verdict == "proved"
@@ -57,7 +57,7 @@ def test_the_states_of_an_lstm_have_layers_before_rows(layers):
 
 
 def test_rows_of_a_sequence_first_lstm_are_its_second_axis():
-    found, axes = verdicts(nn.LSTM(16, 16, 2), torch.randn(7, 2, 16), token_axis=0)
+    found, axes = verdicts(nn.LSTM(16, 16, 2), torch.randn(7, 2, 16), token_axis=0, roles={"hx": "held"})
     assert axes["output.0"].startswith("[token, batch, 16]")
     assert {found["batch", name].verdict for name in ("output.0", "output.1.0", "output.1.1")} == {"proved"}
 
@@ -176,7 +176,7 @@ def test_source_and_target_are_two_sequences_unless_stated():
 
 
 def test_rows_moved_to_the_front_are_proved_apart():
-    subject = from_module(nn.LSTM(16, 16, 2), torch.randn(7, 2, 16), token_axis=0)
+    subject = from_module(nn.LSTM(16, 16, 2), torch.randn(7, 2, 16), token_axis=0, roles={"hx": "held"})
     context = audit_context(subject)
     found = [f for law in ("causal", "batch") for f in prove_law(context, find_proved_law(law))]
     assert sum(f.verdict == "proved" for f in found) >= 3

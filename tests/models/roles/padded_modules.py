@@ -133,6 +133,7 @@ class EncoderDecoder(Attention):
 class Memory(Attention):
     def forward(self, x: Tensor, memory: Tensor, memory_key_padding_mask: Tensor | None = None) -> Tensor:
         bias = 0.0 if memory_key_padding_mask is None else hidden(memory_key_padding_mask)
+        x = self.placed(x)
         x = x + self.attend(x, x, 0.0)
         x = x + self.attend(x, memory, bias)
         return x + self.attend(x, memory, bias if self.right else 0.0)
@@ -143,6 +144,7 @@ class Captions(Attention):
         self, input_ids: Tensor, encoder_hidden_states: Tensor, encoder_attention_mask: Tensor
     ) -> dict[str, Tensor]:
         x, images = self.placed(input_ids), encoder_hidden_states
+        x = x + self.attend(x, x, 0.0)
         x = x + self.attend(x, images, hidden(encoder_attention_mask == 0))
         return {"logits": x if self.right else x + images.mean(1, keepdim=True)}  # fault: captions
 

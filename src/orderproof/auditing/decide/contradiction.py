@@ -14,9 +14,9 @@ from torch.fx import Node
 from orderproof.auditing.explain.entries import base_name, source_of
 from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.diagnosis.tolerances import FLOAT32_DIFFERENCE, ROUNDING_FACTOR
+from orderproof.recording.capture import capture
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import relative_difference
-from orderproof.recording.export.capture import capture
 from orderproof.records.audit import Deviation
 
 NOT_REPEATABLE = "two runs on equal inputs give other outputs, by state that calls change or by chance"

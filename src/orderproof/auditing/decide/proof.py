@@ -45,8 +45,6 @@ def proof_scope(context: AuditContext, done: LawWalk, *, states_uniform: bool = 
         assumptions.append(f"{captured.without} off: computed by torch's operators one by one")
     if captured.patched_because:
         assumptions.append(f"{TRACED_ASSUMPTION} {captured.patched_because}")
-    if captured.exported_because:
-        assumptions.append(f"as compiled: recorded by torch.export, because {captured.exported_because}")
     if context.runnable is not context:
         assumptions.append(TWIN_ASSUMPTION)
     return Scope(

@@ -66,13 +66,13 @@ def with_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     causes: dict[str, str] = {}
     found = []
     for f in findings:
-        told = f.expectation_met or f.verdict == "undecided" or f.same_cause_as
-        cause = "" if told else shown_place(f).source or _absence(f)
+        has_none = f.expectation_met or f.verdict == "undecided" or f.same_cause_as
+        cause = "" if has_none else shown_place(f).source or _absence(f)
         first = causes.setdefault(cause, f.code) if cause else f.code
         found.append(f if first == f.code else f.model_copy(update={"same_cause_as": first}))
     return tuple(found)
 
 
 def _absence(finding: Finding) -> str:
-    """What a model lacks whose law holds and should not: the remedy."""
+    """The remedy of a law that holds and should not: it names the part that the model lacks."""
     return finding.remedy if finding.verdict in ("proved", "held") else ""

@@ -33,8 +33,12 @@ class Leak(NamedTuple):
     kind: str
 
 
-def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[Leak]:
-    """Every leak, at the operator at which its tokens mix; at that of the leak itself if it passed a mask."""
+def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext, *, pooled: bool) -> list[Leak]:
+    """Every leak, at the operator at which its tokens mix; at that of the leak itself if it passed a mask.
+
+    ``pooled``: the output has no axis of tokens. A tensor without one is then left of all tokens; else it may be one
+    step of a loop over them.
+    """
     leaks: dict[Node, tuple[Node, Leak]] = {}
     tokens = context.token_count
     mixing = Mixing(tokens)
@@ -43,7 +47,8 @@ def find_leaks(done: LawWalk, needed: set[Node], context: AuditContext) -> list[
         mixing.note(node, fact)
         if is_nondeterministic(node):  # uninitialised memory is no leak
             return Fact(fact.shape, fact.moves, np.full_like(fact.dependence, NEVER), fact.ranges)
-        if int(fact.dependence.max(initial=NEVER)) < 0:
+        is_step = tokens not in fact.shape and not pooled and not done.law.replaces_whole_rows
+        if int(fact.dependence.max(initial=NEVER)) < 0 or is_step:
             return fact
         allowed = done.law.max_dependence(fact.shape, tokens, context.batch_size)
         if allowed is None:

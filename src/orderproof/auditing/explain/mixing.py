@@ -42,7 +42,7 @@ class Origin:
 
 @dataclass
 class Mixing:
-    """The nodes of a walk whose elements depend on more than a token each; it is told the facts in their order."""
+    """The nodes of a walk whose elements depend on more than a token each, from the facts in their order."""
 
     tokens: int
     _shares: dict[Node, Shares] = field(default_factory=dict)

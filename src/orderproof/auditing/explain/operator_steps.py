@@ -22,7 +22,7 @@ _DECORATORS = ("transformers/utils/", "transformers/modeling_layers.py")
 
 
 class StepKey(NamedTuple):
-    """What one operator has in common in two calls."""
+    """The key that one operator has in both calls."""
 
     module: str
     file: str  # of the model's code that runs

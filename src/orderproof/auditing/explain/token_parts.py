@@ -69,7 +69,7 @@ def _without_axes_of_one(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _parts(a: Tensor, one: TokenOfCall, b: Tensor, other: TokenOfCall) -> tuple[Tensor, Tensor] | None:
-    """What belongs to the token in each tensor: along the axes of rows and of tokens, and of keys up to the token."""
+    """The part of each tensor for the token, along the axes of rows and of tokens, and the keys up to the token."""
     rows, tokens = (one.call.rows, other.call.rows), (one.call.tokens, other.call.tokens)
     has_row = has_token = False
     for d in range(a.dim()):

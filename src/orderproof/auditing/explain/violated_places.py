@@ -46,7 +46,7 @@ def find_violated_places(
         places = ViolatedPlaces(needed, breaks)
         places.entries = group_entries(breaks, repaired.constants, partial(_table_picture, repaired, context))
     else:
-        leaks = find_leaks(strict, needed, context)
+        leaks = find_leaks(strict, needed, context, pooled=not context.output_dims.get(output))
         breaks = [leak.place for leak in leaks]
         places = ViolatedPlaces(needed, breaks)
         masks = {b: leaking_mask(b, strict.constants, law, context) for b in breaks}

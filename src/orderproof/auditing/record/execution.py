@@ -21,10 +21,10 @@ from orderproof.models import Subject
 from orderproof.models.subject import Axis
 from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.recording.execution import execute, execute_nodes
-from orderproof.recording.export.exporter import source_of_error
 from orderproof.recording.float64_parameters import Float64Parameters
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import changes_state, restored_state
+from orderproof.recording.source import source_of_error
 from orderproof.seeded_random import seeded_random
 
 MOST_KNOWN_NUMBERS = 4_000_000  # in the outputs of runs that are remembered
@@ -146,7 +146,7 @@ class SubjectExecution:
         """
         self._exact.add(_key(inputs, executor))
         captured = self.captured
-        if by_operators and captured is not None and not (captured.branches or captured.exported_because):
+        if by_operators and captured is not None and not (captured.branches or captured.nested):
             self._exact.add(_key_of_shapes(inputs, executor))
 
     def rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> bool:

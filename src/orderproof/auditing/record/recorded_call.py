@@ -17,9 +17,9 @@ from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.laws import TokenAxis
 from orderproof.models import Subject
 from orderproof.models.axes import ROWS, TOKENS
+from orderproof.recording.capture import capture
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import execute, relative_difference
-from orderproof.recording.export.capture import capture
 from orderproof.recording.float64_parameters import Float64Parameters
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import TOKEN_AXIS_OPTION
@@ -57,21 +57,13 @@ class RecordedCall:
         graph = self._capture()
         if self.subject.device == "meta":
             return Recording(graph, None)
-        mismatch = self._mismatch_with_model(graph)
-        if graph.read or mismatch is None:
-            return Recording(graph, mismatch)
-        # Another branch than the one that runs: a constant whose value was not read may have decided which.
-        try:
-            again = self._capture(read=True)
-        except CaptureError:
-            return Recording(graph, mismatch)
-        return Recording(graph, mismatch) if self._mismatch_with_model(again) is not None else Recording(again, None)
+        return Recording(graph, self._mismatch_with_model(graph))
 
-    def _capture(self, *, read: bool = False) -> CapturedGraph:
+    def _capture(self) -> CapturedGraph:
         s = self.subject
         captured = capture(
             s.module, s.sample(self.length, self.seed).inputs, values=s.buffer_values, quiet=s.export_context,
-            cut=s.patch_embedding_path, inside=s.wrapped_path, read=read,
+            cut=s.patch_embedding_path, inside=s.wrapped_path,
         )  # fmt: skip
         captured.float64_parameters = self.float64_parameters
         return captured

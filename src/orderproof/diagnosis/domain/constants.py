@@ -222,8 +222,6 @@ class Constants:
 
     @staticmethod
     def _call(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if isinstance(target, torch._ops.HigherOrderOperator):
-            return None
         try:
             with torch.no_grad():
                 return target(*args, **kwargs)

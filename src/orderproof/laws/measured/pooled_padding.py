@@ -28,6 +28,7 @@ from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, Outpu
 from orderproof.laws.measured.padded_batch import padded_batch
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.recording.execution import relative_difference
+from orderproof.records.audit import Expectation
 from orderproof.tolerances import FLOAT32_TOLERANCE, ZERO_TOLERANCE
 
 PADS = 3
@@ -95,6 +96,10 @@ class PooledPadding(MeasuredLaw):
         if not any(True for _ in adapter.pooled_outputs()):
             return "it has no output without tokens"
         return super().inapplicable_reason(adapter)
+
+    def expected_of(self, adapter: ModelAdapter, model_kind: str) -> Expectation:
+        """Nothing is expected of a model without such an output: the law is not left out."""
+        return self.expected(model_kind) if self.inapplicable_reason(adapter) is None else "any"
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         for name, _ in calls.adapter.pooled_outputs():

@@ -98,12 +98,12 @@ LAW = PackingLaw(
     },
     remedies_by_mixing={
         CONVOLUTION: Remedy(
-            text="Start this convolution anew at each document: give it the cumulative lengths, or zeros instead of "
+            text="Start this convolution again at each document: give it the cumulative lengths, or zeros instead of "
             "entries of the document before.",
             diff="-causal_conv1d_fn(x, weight)\n+causal_conv1d_fn(x, weight, seq_idx=document)",
         ),
         RUNNING_SUM: Remedy(
-            text="Start this running sum anew at each document: subtract its value at the document's start."
+            text="Start this running sum again at each document: subtract its value at the document's start."
         ),
         RECURRENCE: Remedy(
             text="Start each document from the zero state: give the scan the cumulative lengths.",

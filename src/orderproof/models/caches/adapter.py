@@ -61,6 +61,7 @@ class CachedModuleAdapter(PlainModuleAdapter):
         cached = past.tokens if past is not None else 0
         arguments = self._computed(tokens, cached) if cached else {}
         if mask is not None and self.arguments.mask is not None:
+            self.arguments.mask.check(mask)
             arguments[self.arguments.mask.name] = self._on_cache(self.arguments.mask.value(mask.long()), tokens, cached)
         if positions is not None and self.arguments.position_ids is not None:
             arguments[self.arguments.position_ids.name] = self.arguments.position_ids.value(positions)

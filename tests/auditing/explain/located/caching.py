@@ -137,7 +137,7 @@ class GatedScan(Cached):
 
 
 class RunningSum(Cached):
-    """A running sum that starts anew in each call."""
+    """A running sum that starts again in each call."""
 
     def forward(self, input_ids: Tensor, total: Tensor | None = None) -> tuple[Tensor, Tensor]:
         x = self.words(input_ids)

@@ -99,7 +99,7 @@ class Mixed(Padded):
 
 
 class RowsAsTokens(Padded):
-    """torch's attention, which takes tokens first unless it is told otherwise."""
+    """torch's attention, which takes tokens first unless an argument says otherwise."""
 
     def __init__(self, faulty: bool) -> None:
         super().__init__(faulty)

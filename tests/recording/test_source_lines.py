@@ -12,7 +12,7 @@ from torch import nn
 
 from orderproof import prove
 from orderproof.auditing.explain.entries import source_of
-from orderproof.recording.export.capture import capture
+from orderproof.recording.capture import capture
 
 VECTORS = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
 

@@ -21,15 +21,14 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from orderproof import laws
 from orderproof.auditing.record.context import AuditContext
 from orderproof.errors import CaptureError
+from orderproof.recording.capture import capture
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import execute
-from orderproof.recording.export import constant_reading
-from orderproof.recording.export.capture import capture, export
 from tests.auditing.internals import prove_law
 from tests.diagnosis.corpus.parts import attend, rare
 from tests.diagnosis.corpus.recording import RECORDED, REFUSED, ROWS, TOKENS, WIDTH, Model, doubled_if
 from tests.diagnosis.corpus.recordings_accepted import branch_on_a_constant, sizes_from_a_constant
-from tests.diagnosis.corpus.recordings_refused import branch_through_a_list, size_from_a_mask, token_added_in_place
+from tests.diagnosis.corpus.recordings_refused import branch_through_a_list, size_from_a_mask
 from tests.diagnosis.walking import Program, examine
 
 
@@ -37,14 +36,9 @@ def tokens(seed: int) -> Tensor:
     return torch.randn(ROWS, TOKENS, WIDTH, generator=torch.Generator().manual_seed(seed))
 
 
-by_each_recorder = pytest.mark.parametrize("recorder", [capture, export])
-
-
-def record(
-    function: Callable[[Model, Tensor], Tensor], recorder: Callable[..., CapturedGraph] = capture
-) -> CapturedGraph:
+def record(function: Callable[[Model, Tensor], Tensor]) -> CapturedGraph:
     """The graph of a function, compared with the function on other tokens."""
-    made = recorder(Model(function).eval(), (tokens(0),))
+    made = capture(Model(function).eval(), (tokens(0),))
     weights = {f"{name}": value for name, value in made.values.items()}
     for seed in range(1, 6):
         model = Model(function).eval()
@@ -56,16 +50,10 @@ def record(
     return made
 
 
-@by_each_recorder
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_recording_that_needs_more_than_constants_is_refused(name: str, recorder: Callable[..., Any]) -> None:
+def test_a_recording_that_needs_more_than_constants_is_refused(name: str) -> None:
     with pytest.raises(CaptureError, match="the graph cannot be recorded"):
-        record(REFUSED[name], recorder)
-
-
-def test_without_forgetting_what_is_written_a_token_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constant_reading._ConstantFolding, "_invalidate_mutated", lambda *_: None)
-    assert export(Model(token_added_in_place).eval(), (tokens(0),)).read
+        record(REFUSED[name])
 
 
 def test_constants_are_read_where_they_decide() -> None:
@@ -73,10 +61,9 @@ def test_constants_are_read_where_they_decide() -> None:
     assert record(sizes_from_a_constant).read
 
 
-@by_each_recorder
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_recording_that_needs_constants_is_the_model(name: str, recorder: Callable[..., Any]) -> None:
-    record(RECORDED[name], recorder)
+def test_a_recording_that_needs_constants_is_the_model(name: str) -> None:
+    record(RECORDED[name])
 
 
 def test_a_recording_that_needs_nothing_reads_nothing() -> None:
