@@ -19,7 +19,7 @@ from orderproof.recording.arguments import tensors_in
 from orderproof.recording.autocast import Autocast
 from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.compiled_code import without_compilation
-from orderproof.recording.eager_check import NOT_THE_PROGRAM, prepared_call
+from orderproof.recording.eager_check import NOT_THE_PROGRAM, prepared_call, without_fast_path
 from orderproof.recording.eager_view import EagerReads
 from orderproof.recording.memory import same_bytes
 from orderproof.recording.nested_calls import written_out
@@ -51,6 +51,7 @@ def compare_programs(
         prepared_call(module, inputs, written, reached) as (copies, _),
         without_compilation(),
         without_compiled_kernels(),
+        without_fast_path(),
     ):
         for place, tensor in enumerate(copies):
             program.name(tensor, "input", place)

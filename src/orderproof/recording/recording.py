@@ -35,6 +35,7 @@ from orderproof.recording.eager_check import (
     compare_with_eager,
     hidden_from_profile,
     profiled_operators,
+    without_fast_path,
 )
 from orderproof.recording.eager_program import compare_programs
 from orderproof.recording.eager_view import EagerView
@@ -268,6 +269,7 @@ class Recording:
             stack.enter_context(self._modules_followed())
             stack.enter_context(torch.no_grad())
             stack.enter_context(without_value_checks())
+            stack.enter_context(without_fast_path())
             stack.enter_context(without_compilation())
             stack.enter_context(without_compiled_kernels())
             stack.enter_context(recorded.autocast.cache())

@@ -164,3 +164,29 @@ def test_roles_that_do_not_fit_are_refused(roles: dict[str, str], message: str) 
     build, inputs = CASES["pads marked"]
     with pytest.raises(UsageError, match=message):
         from_module(build(drops=False), inputs, roles=roles)
+
+
+class TorchEncoder(nn.Module):
+    """torch's own encoder, which takes its fast path with nested tensors where a mask is given."""
+
+    def __init__(self, *, drops: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        self.words, self.places, self.layers = (
+            nn.Embedding(60, 16),
+            nn.Embedding(512, 16),
+            nn.TransformerEncoder(layer, 2),
+        )
+        self.drops = drops
+
+    def forward(self, ids: Tensor, key_padding_mask: Tensor) -> Tensor:
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        return self.layers(x, src_key_padding_mask=None if self.drops else key_padding_mask)
+
+
+@pytest.mark.parametrize(("drops", "outcome", "verdict"), [(False, "pass", "proved"), (True, "fail", "refuted")])
+def test_padding_of_the_encoder_of_torch_is_proved_with_a_mask(*, drops: bool, outcome: str, verdict: str) -> None:
+    inputs = (IDS, torch.zeros(2, 9, dtype=torch.bool))
+    (found,) = audit(TorchEncoder(drops=drops), laws=["padding"], inputs=inputs).findings
+    assert (found.outcome, found.verdict) == (outcome, verdict), found.reason
