@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -24,6 +25,7 @@ from orderproof.models.sample import BATCH_SIZE, Sample, token_labels
 from orderproof.models.subject import Subject, count_parameters, prime_length, tensor_sizes
 from orderproof.models.trial_call import check_trial_call
 from orderproof.recording.captured_graph import leaves_by_name
+from orderproof.recording.restored_state import restored_state
 
 
 class PlainModuleAdapter(ModelAdapter):
@@ -112,11 +114,18 @@ class PlainModuleAdapter(ModelAdapter):
                 found[self.roles.names[place]] = value.to(floats) if is_float and floats is not None else value
         return found
 
-    @property
+    @cached_property
     def _pooled(self) -> tuple[str, ...]:
-        """The names of the outputs that have rows and no tokens."""
+        """The names of the outputs that have rows, no tokens, and numbers that change with the tokens."""
         known = (self.subject.output_axes or {}).items()
-        return tuple(name for name, axes in known if axes.row == 0 and not axes.tokens and not axes.unknown_tokens)
+        names = [name for name, axes in known if axes.row == 0 and not axes.tokens and not axes.unknown_tokens]
+        if not names:
+            return ()
+        with torch.no_grad(), restored_state(self.module):
+            one, other = (
+                leaves_by_name(self.module(*self.subject.sample(self.default_length, k).inputs)) for k in (0, 1)
+            )
+        return tuple(x for x in names if one[x].is_floating_point() and not torch.equal(one[x], other.get(x, one[x])))
 
     def pooled_outputs(self) -> Iterator[tuple[str, Self]]:
         for name in self._pooled:

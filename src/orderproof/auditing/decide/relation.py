@@ -126,6 +126,8 @@ class Relation:
             return "undecided", unknown
         rows, tokens = context.batch_size, context.token_count
         inapplicable = law.inapplicable_reason(dims)
+        if inapplicable is None and law.permutes_tokens and not dims and self._only_others_read_tokens(output):
+            inapplicable = "this output reads no token, and others do"
         if inapplicable is None and not list(law.input_changes(tokens, rows)):
             inapplicable = f"there is nothing to replace in a batch of {rows} with {tokens} tokens"
         if inapplicable is None and law.reads_rows and axes.row is None:
@@ -137,6 +139,15 @@ class Relation:
                 "the output has fewer entries than there are tokens: which token each belongs to is not known"
             )
         return None
+
+    def _only_others_read_tokens(self, output: str) -> bool:
+        """True for an output that no token reaches, beside one that they reach: lengths that are returned."""
+        if self.captured is None:
+            return False
+        inputs = zip(self.captured.inputs, self.context.subject.token_axes, strict=False)
+        tokens = {node for node, axis in inputs if axis is not None}
+        reached = {name: bool(tokens & ancestors([node])) for name, node in self.captured.outputs.items()}
+        return not reached[output] and any(reached.values())
 
     def _best_token_layout(
         self, strict: LawWalk, output: str, dims: tuple[TokenDim, ...]

@@ -24,6 +24,7 @@ from orderproof.adapter import ModelAdapter
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.dtype_reference import position_count
 from orderproof.laws.measured.measured_law import INPUT_NAMES, Comparison, MeasuredLaw, OutputPair
 from orderproof.tolerances import MAX_NOISE
 
@@ -62,7 +63,7 @@ def spaced_position_ids(calls: CachedCalls) -> Tensor:
 
     Raises `UnsupportedCallError` if that length leaves no room for a gap.
     """
-    most = calls.adapter.max_positions or calls.adapter.config_max_positions or MAX_POSITION + 1
+    most = calls.adapter.max_positions or calls.adapter.config_max_positions or position_count(calls)
     fraction = torch.arange(calls.default_length, dtype=torch.float64) / max(calls.default_length - 1, 1)
     ids = (fraction**2 * (min(most - 1, MAX_POSITION))).round().long()
     default = torch.arange(calls.default_length)
