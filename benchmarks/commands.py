@@ -26,7 +26,7 @@ COMMAND = "python benchmarks/commands.py --markdown docs/evidence/benchmarks/com
 LIMIT = 1.0  # [s] of processor time
 REPEATS = 3
 COMMANDS = (
-    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "list", "ports", "recheck",
+    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "init", "list", "ports", "recheck",
     "repro", "sensitivity",
 )  # fmt: skip
 ANSWERS = (

@@ -170,7 +170,9 @@ def test_source_and_target_are_two_sequences_unless_stated():
     pair = (torch.randn(2, 7, 16), torch.randn(2, 7, 16))
     alone = from_module(model, pair)
     assert alone.token_axes == (1, None)
-    assert "input 1: a sequence of its own, held fixed" in alone.notes[0]
+    assert [role.role for role in alone.input_roles if role.name == "tgt"] == [
+        "a sequence of its own, held in other laws"
+    ]
     assert from_module(model, pair, together=True).token_axes == (1, 1)
     assert from_module(model, pair, token_axis=(None, 1)).token_axes == (None, 1)
 

@@ -47,7 +47,8 @@ CALLED: dict[str, type[Program]] = {"padding": Padded, "packing": Placed, "posit
 def subject_of(attack: Attack, function: Function) -> Subject:
     torch.manual_seed(0)
     module = CALLED.get(attack.law, Program)(function)
-    return from_module(module, (torch.zeros(attack.batch, TOKENS, WIDTH),), token_axis=1, length=TOKENS)
+    mask = "attention_mask=real" if attack.law == "padding" else None  # calls would find that a broken one marks pads
+    return from_module(module, (torch.zeros(attack.batch, TOKENS, WIDTH),), token_axis=1, length=TOKENS, mask=mask)
 
 
 def finding_of(attack: Attack, function: Function) -> Finding:

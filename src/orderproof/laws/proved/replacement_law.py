@@ -98,7 +98,7 @@ class ReplacementLaw(IndependenceLaw):
         token = dims[0]
         if token.dim == 0 or len(dims) > 1:
             return None
-        whole: SlotMask = np.logical_and.reduce(unchanged, axis=1)  # rows in which no slot may change
+        whole: SlotMask = np.all(unchanged, axis=1)  # rows in which no slot may change
         slots = np.repeat(whole[:, None], shape[token.dim], axis=1)
         slots[:, token.prefix_length : token.prefix_length + tokens] = unchanged
         return np.broadcast_to(slots.reshape(rows_and_tokens(shape, token.dim)), shape)

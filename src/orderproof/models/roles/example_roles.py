@@ -182,8 +182,8 @@ def _documents(
     rows, tokens = examples.tensors[first].shape[0], examples.length
     if (mask := document_mask(name, tensor, rows, tokens)) is not None:
         return mask, BY_VALUES
-    ids = document_ids(name, tensor, rows, tokens)
-    if ids is None:
+    ids = None if "mask" in name else document_ids(name, tensor, rows, tokens)
+    if ids is None:  # a padding mask may hide pads from tokens, as ids hide one document from another
         return None
     called, rest = ExampleRoles(found.names, {**found.computed, place: ids}).called(module, examples)
     if separates_documents(called, Call(rest, tokens, None), ids):

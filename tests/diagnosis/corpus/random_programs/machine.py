@@ -87,7 +87,6 @@ def recorded(module: Machine) -> CapturedGraph:
     results = next(n for n in made.graph.nodes if n.op == "output").args[0]
     return CapturedGraph(
         graph=made.graph,
-        attributes=made,
         inputs=(start,),
         outputs={f"output.{k}": n for k, n in enumerate(dict.fromkeys(results)) if n is not start},
         state=state,
