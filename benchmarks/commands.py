@@ -26,8 +26,8 @@ COMMAND = "python benchmarks/commands.py --markdown docs/evidence/benchmarks/com
 LIMIT = 1.0  # [s] of processor time
 REPEATS = 3
 COMMANDS = (
-    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "init", "list", "ports", "recheck",
-    "repro", "sensitivity",
+    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "init", "list", "ports",
+    "recheck", "repro", "sensitivity",
 )  # fmt: skip
 ANSWERS = (
     *(f"{name} --help".strip() for name in COMMANDS),

@@ -141,7 +141,7 @@ class Relation:
         return None
 
     def _only_others_read_tokens(self, output: str) -> bool:
-        """True for an output that no token reaches, beside one that they reach: lengths that are returned."""
+        """True for an output that no token reaches, while they reach another: lengths that are returned."""
         if self.captured is None:
             return False
         inputs = zip(self.captured.inputs, self.context.subject.token_axes, strict=False)
