@@ -53,8 +53,6 @@ def assert_law(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
     seed: int = 0,
@@ -75,7 +73,7 @@ def assert_law(
     if expect not in get_args(Expectation):
         raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
     with _suppress_torch_warnings(), _preserve_training_mode(model):
-        layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
+        layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
         subject = as_subject(model, inputs=inputs, layout=layout)
         context = audit_context(subject, length=length, seed=seed)
         report = report_on_law(context, law, expect={find_law(law).name: expect}, weights=weights)

@@ -138,6 +138,8 @@ class Layout:
             kind, _, marked = role.partition(":")
             if role not in ROLES:
                 raise UsageError(f"expected a role, one of {', '.join(ROLES)}; got {role!r}{did_you_mean(role, ROLES)}")
+            if (kind == "mask" and layout.mask) or (kind == "positions" and layout.position_ids):
+                raise UsageError(f"expected the role {kind} for one argument; got it for {name!r} too")
             if kind == "mask":
                 layout = replace(layout, mask=f"{name}={marked}" if marked else name)
             elif kind == "positions":
@@ -155,21 +157,17 @@ def parse_layout(
     outputs: Sequence[str] | None,
     *,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Sequence[str] | None = None,
 ) -> Layout:
     """The layout that options state. Raises `UsageError`."""
-    if mask is not None:
-        parse_stated_mask(mask)
     axes: list[int | None] = []
     for text in (token_axis or "").split(",") if token_axis is not None else ():
         if not re.fullmatch(r"-?\d+|none", text.strip()):
             raise UsageError(f"expected --token-axis as 1, or one for each input as none,1; got {token_axis!r}")
         axes.append(None if text.strip() == "none" else int(text))
     token_axes = axes[0] if len(axes) == 1 else tuple(axes) or None
-    layout = Layout(token_axes, parse_stated_axes(outputs), together, mask, position_ids, mode)
+    layout = Layout(token_axes, parse_stated_axes(outputs), together, mode=mode)
     return layout.with_roles(parse_roles(roles))
 
 

@@ -102,8 +102,6 @@ def prove(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
     weights: Weights = "all",
@@ -123,7 +121,7 @@ def prove(
     check_expectation(expect, law)
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
-    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
+    layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
     with _unchanged(subject):
         context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
         results = _findings(context, law, expect, weights, uniform)
@@ -190,8 +188,6 @@ def audit(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
@@ -209,12 +205,12 @@ def audit(
     overrides the expected results by law: with `{"permutation": "any"}` it is not a check. With `strict`, an expected
     law that was not tested makes the exit code 3. With `against`, an engine by name or several, the laws of ports are
     decided instead: the engine computes what the subject computes in transformers. `inputs`, `token_axis`, `outputs`,
-    `together`, `mask`, `position_ids` and `mode` are those of `from_module`. The graph is recorded and
+    `together`, `roles` and `mode` are those of `from_module`. The graph is recorded and
     run in this process, so a call that ends it (an abort, `os._exit`) ends the caller; the command `orderproof audit`
     writes the report so far. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
-    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
+    layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
     if against is not None:
         given = {"inputs": inputs, "length": length, layout.stated: layout.stated or None, "kind": kind}
         if unwanted := [name for name, value in given.items() if value is not None]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -33,7 +34,7 @@ from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
 from orderproof.cli.repro import repro
 from orderproof.cli.sensitivity import sensitivity
-from orderproof.errors import OrderproofError, first_line
+from orderproof.errors import OrderproofError, UsageError, first_line
 from orderproof.records.audit import EXIT_INTERRUPTED
 
 EPILOG = (
@@ -97,12 +98,20 @@ app.command("repro")(repro)
 app.command("sensitivity")(sensitivity)
 
 
+# A removed option -> what states the same.
+REMOVED_OPTIONS = {
+    "--mask": "--role NAME=mask, mask:real or mask:pads; for none, --role NAME=held",
+    "--position-ids": "--role NAME=positions; for none, --role NAME=held",
+}
+
+
 def main() -> None:
     """Run the command line; an `OrderproofError` becomes one line on standard error and exit code 2."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     if sys.stdout is None:  # closed by the caller
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     try:
+        _refuse_removed_options(sys.argv[1:])
         app()
     except SystemExit as error:
         if error.code == EXIT_INTERRUPTED and _is_caused_by(error, KeyboardInterrupt):
@@ -129,6 +138,13 @@ def main() -> None:
         raise SystemExit(2) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one line
         _end_with_internal_error(error)
+
+
+def _refuse_removed_options(arguments: Sequence[str]) -> None:
+    """Raises `UsageError` that names the new way."""
+    for argument in arguments:
+        if (name := argument.partition("=")[0]) in REMOVED_OPTIONS:
+            raise UsageError(f"{name} is gone: expected {REMOVED_OPTIONS[name]}")
 
 
 def _end_with_internal_error(error: Exception) -> NoReturn:

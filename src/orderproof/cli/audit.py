@@ -35,8 +35,6 @@ def audit(
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
-    mask: options.Mask = None,
-    position_ids: options.PositionIds = None,
     role: options.Role = None,
     mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
@@ -65,9 +63,7 @@ def audit(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, markdown, certificate, source=subject)
-    layout = parse_layout(
-        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
-    )
+    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     if against:
         check_port_options(subject, against, certificate=certificate, layout=layout, attention=attention, length=length)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)

@@ -30,8 +30,6 @@ def card(
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
-    mask: options.Mask = None,
-    position_ids: options.PositionIds = None,
     role: options.Role = None,
     mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
@@ -49,9 +47,7 @@ def card(
       orderproof card ./checkpoint --into README.md      audits first
     """
     text = None if into is None else _card(into)
-    layout = parse_layout(
-        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
-    )
+    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     if source.endswith(".json"):
         if law or expect or length is not None or layout.stated:
             raise UsageError(

@@ -147,25 +147,6 @@ OutputAxes = Annotated[
 Together = Annotated[
     bool, typer.Option("--together", help="Inputs of one length are one sequence: permute and replace them together.")
 ]
-Mask = Annotated[
-    str | None,
-    typer.Option(
-        "--mask",
-        metavar="NAME[=real|pads]",
-        help="State the argument of file.py:name that takes a padding mask [row, token], and whether 1 or True is at "
-        "real tokens or at pads; none: there is none. By default it is found by its name or by its effect.",
-    ),
-]
-PositionIds = Annotated[
-    str | None,
-    typer.Option(
-        "--position-ids",
-        metavar="NAME",
-        help="State the argument of file.py:name that takes position ids [row, token]; none: there is none.",
-    ),
-]
-
-
 Mode = Annotated[
     str,
     typer.Option(
@@ -182,8 +163,9 @@ Role = Annotated[
     typer.Option(
         "--role",
         metavar="NAME=ROLE",
-        help="State the role of an input of file.py:name instead of deriving it: mask, mask:real, mask:pads, "
-        "positions, companion (moves with the tokens), held (the same in every call) or cache; repeatable.",
+        help="State the role of an argument of file.py:name instead of deriving it: mask (mask:real and mask:pads say "
+        "where 1 or True is), positions, documents, companion (moves with the tokens), held (the same in every call; "
+        "of an argument that is not given: its default) or cache; repeatable.",
     ),
 ]
 

@@ -48,8 +48,6 @@ def prove(
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
-    mask: options.Mask = None,
-    position_ids: options.PositionIds = None,
     role: options.Role = None,
     mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
@@ -67,9 +65,7 @@ def prove(
     from orderproof.report.file_output import check_writable
 
     check_writable(json, html, junit, sarif, certificate, source=subject)
-    layout = parse_layout(
-        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
-    )
+    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     options.check_laws(laws)
     if len(laws) > 1:  # one of several options would be dropped in silence
