@@ -221,11 +221,14 @@ class _ReportCollector:
         from orderproof.errors import OrderproofError, first_line
         from orderproof.records.audit import Report
         from orderproof.report import write_html, write_json
+        from orderproof.report.merged_report import merge_reports
 
         pairs = [(test, Report.model_validate(data)) for test, data in sorted(self.reports, key=lambda pair: pair[0])]
         write = write_html if self.target.suffix.lower() == ".html" else write_json
         try:
-            write(merge_reports(pairs, self.project), self.target)
+            tests = len({test for test, _ in pairs})
+            made_of = f"tests that asserted laws: {tests}"
+            write(merge_reports(pairs, self.project, "test session", made_of), self.target)
         except OrderproofError as error:
             self.summary_line = f"orderproof: {error}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
@@ -239,33 +242,3 @@ class _ReportCollector:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the place of the report, or why there is none."""
         terminalreporter.write_line(self.summary_line)
-
-
-def merge_reports(reports: list[tuple[str, Report]], project: str) -> Report:
-    """Merge the reports of several tests; the output of a finding is prefixed with its test and subject."""
-    from orderproof._version import __version__
-    from orderproof.records.audit import Report, SubjectRecord
-
-    findings, lemmas, notes, versions = [], {}, [], {}
-    for test, report in reports:
-        place = f"{test}: {report.subject.name}"
-        findings += [f.model_copy(update={"output": f"{place}, {f.output}"}) for f in report.findings]
-        notes += [f"{place}: {note}" for note in report.notes]
-        lemmas.update(report.lemma_statements)
-        versions.update(report.versions)
-    subjects = list({report.subject.model_dump_json(): report.subject for _, report in reports}.values())
-    tests = len({test for test, _ in reports})
-    return Report(
-        orderproof_version=__version__,
-        subject=SubjectRecord(
-            name=project,
-            kind="test session",
-            parameters=sum(subject.parameters for subject in subjects),
-            detail=f"tests that asserted laws: {tests}; subjects: {len(subjects)}",
-        ),
-        findings=tuple(findings),
-        lemma_statements=lemmas,
-        notes=tuple(dict.fromkeys(notes)),
-        versions=versions,
-        seconds=round(sum(report.seconds for _, report in reports), 3),
-    )

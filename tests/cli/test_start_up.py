@@ -52,6 +52,7 @@ REFUSED = [
     ["audit", "arch:llama", "--law", "same_prefill"],
     ["audit", "arch:llama", "--against", "nothing"],
     ["audit", "arch:llama", "--against", "mlx", "--length", "9"],
+    ["init", "config", "missing"],
     ["ports", "nosuch"],
     ["ports", "--against", "nothing"],
     ["ports", "--from-json", "missing.json"],

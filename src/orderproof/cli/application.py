@@ -26,6 +26,7 @@ from orderproof.cli.card import card
 from orderproof.cli.ceiling import ceiling
 from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
+from orderproof.cli.configured import ConfiguredCommand
 from orderproof.cli.explain import explain
 from orderproof.cli.init import init
 from orderproof.cli.list_command import list_command
@@ -82,8 +83,8 @@ def _root(
     """
 
 
-app.command("audit", epilog=EPILOG)(audit)
-app.command("prove", epilog=EPILOG)(prove)
+app.command("audit", epilog=EPILOG, cls=ConfiguredCommand)(audit)
+app.command("prove", epilog=EPILOG, cls=ConfiguredCommand)(prove)
 app.command("atlas")(atlas)
 app.command("card")(card)
 app.command("claims")(claims)

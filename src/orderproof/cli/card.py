@@ -11,7 +11,7 @@ from orderproof.cli import options
 from orderproof.cli.console import progress
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.errors import UsageError
-from orderproof.subject_spec import check_length, parse_layout
+from orderproof.subject_spec import parse_layout
 
 SOURCE = f"A report of audit --json, as NAME.json; or a subject to audit. {options.SUBJECT}"
 INTO = "The Markdown file that gets the section: an existing section is replaced, else it is appended."
@@ -59,7 +59,6 @@ def card(
     else:
         check_subject(source, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
         options.check_laws(law)
-        check_length(length)
         expected = options.parse_expectations(expect)
         with progress(quiet=quiet) as update:
             update(f"loading {source}", 0, 1)

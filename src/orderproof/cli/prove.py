@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
-from orderproof.cli.outputs import certificate_writer, print_written, write_outputs
+from orderproof.cli.outputs import ReportFiles, print_written
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
 from orderproof.errors import UsageError
-from orderproof.subject_spec import check_length, parse_layout
+from orderproof.subject_spec import parse_layout
 
 
 def prove(
@@ -64,14 +63,14 @@ def prove(
     """  # noqa: E501
     from orderproof.report.file_output import check_writable
 
-    check_writable(json, html, junit, sarif, certificate, source=subject)
+    files = ReportFiles(json=json, html=html, junit=junit, sarif=sarif, certificate=certificate)
+    check_writable(*files.paths, source=subject)
     layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
     options.check_laws(laws)
     if len(laws) > 1:  # one of several options would be dropped in silence
         raise UsageError(f"expected one --law; got {', '.join(laws)}; orderproof audit checks several")
     (law,) = laws
-    check_length(length)
     expected = options.parse_expectations(expect)
     began = time.perf_counter()
     context = None
@@ -99,17 +98,11 @@ def prove(
             report = report.model_copy(update={"findings": tuple(findings)})
             keep(report)
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
-    from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
+    from orderproof.report import render_text
 
-    written = write_outputs(
-        (html, partial(write_html, report)),
-        (json, partial(write_json, report)),
-        (junit, partial(write_junit, report)),
-        (sarif, partial(write_sarif, report)),
-        (certificate if context else None, certificate_writer(context, report)),
-    )
+    written = files.write(report, context)
     if not quiet:
-        console = report_console([json, html, junit, sarif, certificate])
+        console = report_console(files.paths)
         render_text(report, console)
         print_written(console, written)
     raise typer.Exit(report.exit_code)

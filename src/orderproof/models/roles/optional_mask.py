@@ -50,7 +50,7 @@ def weakening_argument(calls: ModuleCalls, call: Call, given: Sequence[str]) -> 
 
 def _optional_arguments(module: nn.Module, given: Sequence[str]) -> list[PaddingMask]:
     masks = (MaskArgument(name, *each) for name in optional_masks(module) for each in CONVENTIONS)
-    found = [*masks, *map(LengthsArgument, _optional_lengths(module))]
+    found: list[PaddingMask] = [*masks, *map(LengthsArgument, _optional_lengths(module))]
     return [each for each in found if each.name not in given]
 
 
