@@ -124,3 +124,26 @@ def test_subjects_are_audited_in_processes_of_their_own(tmp_path: Path) -> None:
         "exit code 2: 3 subjects, 0 without a failed check",
     ]
     assert "auditing s0, s1" in done.stderr
+
+
+def test_an_unchanged_subject_is_answered_from_what_is_kept(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    code, first, _ = run("audit", "right", "--law", "stateless")
+    assert (code, "unchanged" in first) == (0, False)
+    monkeypatch.setattr("orderproof.cli.audit_run.load_subject", None)  # nothing is loaded
+    code, out, _ = run("audit", "right", "--law", "stateless", "--json", "again.json")
+    line, _, rest = out.partition("\n")
+    assert (code, line.startswith("unchanged since 20"), rest) == (0, True, f"{first}written: again.json\n")
+    all_of_them = run("audit", "--law", "stateless", "--strict").out
+    assert "right  exit code 0: every check passed; unchanged since 20" in all_of_them
+    (tmp_path / "model.py").write_text(MODEL.replace("Decoder(0)", "Decoder(3)"))
+    assert "internal error" in run("audit", "right", "--law", "stateless").err  # it would be loaded again
+
+
+def test_no_cache_audits_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("audit", "right", "--law", "stateless", "-q").code == 0
+    assert "unchanged" in run("audit", "right", "--law", "stateless").out
+    monkeypatch.setattr("orderproof.cli.audit_run.load_subject", None)
+    assert "internal error" in run("audit", "right", "--law", "stateless", "--no-cache").err

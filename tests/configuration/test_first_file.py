@@ -55,7 +55,8 @@ def test_builders_and_modules_without_arguments_are_subjects() -> None:
     text = first_file(None, Path())
     subjects = tomllib.loads(text)["subjects"]
     assert {name: each["subject"] for name, each in subjects.items()} == {
-        "build": "pack/model.py:build", "linear": "pack/model.py:linear", "Model": "pack/model.py:Model", "Child": "pack/model.py:Child"
+        "build": "pack/model.py:build", "linear": "pack/model.py:linear",
+        "Model": "pack/model.py:Model", "Child": "pack/model.py:Child"
     }  # fmt: skip
     assert "# build_of needs width: name a function without arguments that returns it." in text
     assert '# [subjects.build_of]\n# subject = "pack/model.py:build_of"' in text

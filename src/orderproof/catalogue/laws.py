@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from orderproof.catalogue.source import read_module, read_modules
@@ -26,6 +28,11 @@ class LawEntry(NamedTuple):
 
 def laws() -> tuple[LawEntry, ...]:
     """The proved laws, the measured ones and those of ports, each in the order of their codes."""
+    return _laws(tuple(module.file for folder in FOLDERS for module in read_modules(folder)))
+
+
+@cache
+def _laws(_files: tuple[Path, ...]) -> tuple[LawEntry, ...]:
     defaults = read_module("orderproof.laws.law").class_attributes("Law")
     return tuple(entry for folder in FOLDERS for entry in sorted(_entries(folder, defaults)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,10 +11,9 @@ from orderproof.cli import options
 from orderproof.cli.audit_run import AuditRun
 from orderproof.cli.console import report_console
 from orderproof.cli.handed_report import hand_over
+from orderproof.cli.kept import finished, kept_reports
 from orderproof.cli.outputs import ReportFiles, print_written
 from orderproof.subject_spec import parse_layout
-
-SUBJECT_NAME = "orderproof.subject"  # the key of a context for the name of the subject in the configuration
 
 
 def audit(
@@ -50,6 +50,7 @@ def audit(
     details: options.Details = False,
     quiet: options.Quiet = False,
     jobs: options.Jobs = 1,
+    no_cache: options.NoCache = False,
 ) -> None:
     """Audit a model: prove, refute or measure each law of order, and list where order enters.
 
@@ -82,16 +83,18 @@ def audit(
         with_scripts=html is not None,
     )  # fmt: skip
     run.check(certificate=certificate)
-    report = run.report(quiet=quiet, certificate=certificate)
-    name = ctx.meta.get(SUBJECT_NAME, report.subject.name)
-    named = report.subject.model_copy(update={"name": name})
-    report = report.model_copy(update={"subject": named, "interrupted": run.interrupted, "strict": strict})
+    kept = kept_reports(ctx, Path.cwd())
+    found = None if kept is None else kept.find()
+    report = found.report if found is not None else run.report(kept, quiet=quiet, certificate=certificate)
+    report = finished(report, ctx, interrupted=run.interrupted)
     from orderproof.report import render_text
 
     written = files.write(report, run.context)
     hand_over(report)
     if not quiet:
         console = report_console(files.paths)
+        if found is not None:
+            console.print(f"unchanged since {found.made}; --no-cache audits it again", highlight=False)
         render_text(report, console, details=details)
         print_written(console, written)
     if run.interrupted:

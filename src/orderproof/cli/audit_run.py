@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress
 from orderproof.cli.subject_argument import check_port_options, check_subject, load_subject
 from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
+from orderproof.configuration.kept_reports import KeptReports, environment
+from orderproof.configuration.read_files import followed_reads
 from orderproof.records.audit import Expectation, Report
 from orderproof.subject_spec import Layout
 
@@ -55,10 +58,20 @@ class AuditRun:
         options.check_laws(self.laws, self.against)
         options.check_laws(self.expected if self.against else None, self.against)
 
-    def report(self, *, quiet: bool, certificate: str | None) -> Report:
-        """Audit. Raises `KeyboardInterrupt` if that ends before anything is found."""
+    def report(self, kept: KeptReports | None, *, quiet: bool, certificate: str | None) -> Report:
+        """Audit, and keep the report for the next time. Raises `KeyboardInterrupt` if that ends it too early."""
         if crash := None if self.against else go_on_in_child():
             return crash.shown_report(self.subject, certificate=certificate is not None)
+        if kept is None:
+            return self._audit(quiet=quiet)
+        began, then = time.time_ns(), environment()
+        with followed_reads() as read:
+            report = self._audit(quiet=quiet)
+            if not self.interrupted and not _is_cut_short(report, self.timeout):
+                kept.keep(report, read.paths(), began=began, environment_then=then)
+        return report
+
+    def _audit(self, *, quiet: bool) -> Report:
         last = None
         with progress(quiet=quiet) as show, model_output_on_stderr():
             update = noted(show)
@@ -106,3 +119,9 @@ class AuditRun:
 
         update("writing scripts of failed checks", 0, 1)
         return with_scripts(self.loaded, report)
+
+
+def _is_cut_short(report: Report, timeout: float) -> bool:
+    """True if a law ran out of time: how much there is depends on what else the machine does."""
+    limit = f"{timeout:g} s"
+    return any(limit in text for text in (*report.notes, *(finding.reason for finding in report.findings)))

@@ -9,7 +9,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from orderproof.cli.audit import SUBJECT_NAME, audit
+from orderproof.cli.audit import audit
+from orderproof.cli.kept import SUBJECT_NAME
 from orderproof.cli.project_run import audit_project
 from orderproof.cli.prove import prove
 from orderproof.cli.stated_options import options_of, stated_for_run, stated_for_subject

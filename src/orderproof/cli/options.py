@@ -144,6 +144,10 @@ Against = Annotated[
         "See orderproof list engines.",
     ),
 ]
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Audit a subject of the configuration again, also if nothing has changed."),
+]
 Jobs = Annotated[
     int,
     typer.Option("--jobs", metavar="N", min=1, help="Audit N subjects of the configuration at a time (on Linux)."),

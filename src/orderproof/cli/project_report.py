@@ -27,12 +27,13 @@ class Audited:
     code: int
     report: Report | None = None
     message: str = ""  # the last line that it wrote on standard error
-    seconds: float = 0.0
+    unchanged_since: str = ""  # of a report that was kept
 
     @property
     def text(self) -> str:
         """The meaning of its exit code."""
-        return exit_code_text(self.report) if self.report is not None else self.message or "interrupted"
+        text = exit_code_text(self.report) if self.report is not None else self.message or "interrupted"
+        return f"{text}; unchanged since {self.unchanged_since}" if self.unchanged_since else text
 
 
 def exit_code(audited: Sequence[Audited]) -> int:

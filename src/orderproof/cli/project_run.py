@@ -9,9 +9,8 @@ import select
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ import typer
 from orderproof import cli, forked_process
 from orderproof.cli.console import progress, report_console
 from orderproof.cli.handed_report import hand_over_to, report_of_text
+from orderproof.cli.kept import finished, kept_reports
 from orderproof.cli.outputs import ReportFiles, print_written
 from orderproof.cli.project_report import Audited, exit_code, print_project, project_report
-from orderproof.cli.stated_options import OF_A_RUN, options_of
+from orderproof.cli.stated_options import NO_CACHE, OF_A_RUN, options_of
 from orderproof.configuration.project_file import Configuration
 from orderproof.errors import UsageError
 from orderproof.records.audit import EXIT_INTERRUPTED
@@ -41,10 +41,11 @@ def audit_project(command: Any, ctx: Any, configuration: Configuration) -> None:
         raise UsageError("expected the name of a subject with --certificate; a file has the proofs of one model")
     check_writable(*files.paths)
     given = _given_options(command, ctx)
-    for name in configuration.subjects:  # what the file states wrongly is said before any work
-        command.make_context(command.name, [name, *given])
+    found = {name: _unchanged(command, name, given, configuration) for name in configuration.subjects}
+    left = [name for name, audited in found.items() if audited is None]
     with progress(quiet=options["quiet"]) as show:
-        audited = _audit_all(list(configuration.subjects), [*given, "--quiet"], options["jobs"], show)
+        new = {each.name: each for each in _audit_all(left, [*given, "--quiet"], options["jobs"], show)}
+    audited = [each for name, kept in found.items() if (each := kept or new.get(name)) is not None]
     report = project_report(audited, configuration.folder.name)
     written = [] if report is None else files.write(report)
     if not options["quiet"]:
@@ -56,12 +57,26 @@ def audit_project(command: Any, ctx: Any, configuration: Configuration) -> None:
     raise typer.Exit(code)
 
 
+def _unchanged(command: Any, name: str, given: Sequence[str], configuration: Configuration) -> Audited | None:
+    """The kept report of a subject on which nothing has changed. Raises `UsageError` for what is stated wrongly."""
+    ctx = command.make_context(command.name, [name, *given])
+    kept = kept_reports(ctx, configuration.folder)
+    found = None if kept is None else kept.find()
+    if found is None:
+        return None
+    report = finished(found.report, ctx)
+    with contextlib.chdir(configuration.folder):
+        ReportFiles.of_options(ctx.params).write(report)
+    return Audited(name, report.exit_code, report, unchanged_since=found.made)
+
+
 def _given_options(command: Any, ctx: Any) -> list[str]:
     """The options on the command line that are of each subject, as arguments."""
     found: list[str] = []
     for key, option in options_of(command.callback).items():
         value = ctx.params[option.parameter]
-        if ctx.get_parameter_source(option.parameter).name != "COMMANDLINE" or option.is_file or key in OF_A_RUN:
+        of_run = option.is_file or key in OF_A_RUN - {NO_CACHE}
+        if ctx.get_parameter_source(option.parameter).name != "COMMANDLINE" or of_run:
             continue
         if option.kind is bool:
             found.append(f"--{key}")
@@ -115,11 +130,9 @@ class _Command:
     place: Path
     pid: int = 0
     end: int = -1  # a file that can be read when the process has ended
-    began: float = field(default_factory=time.monotonic)
 
     def start(self) -> None:
         """Run the command in a forked process."""
-        self.began = time.monotonic()
         parent, library = os.getpid(), forked_process.libc()
         self.pid = forked_process.fork()
         if self.pid:
@@ -140,7 +153,7 @@ class _Command:
 
     def run_here(self) -> Audited:
         """Run the command in this process, where none can be forked."""
-        self.began, stream = time.monotonic(), io.StringIO()
+        stream = io.StringIO()
         with contextlib.redirect_stderr(stream), contextlib.redirect_stdout(stream):
             code = self._run()
         self._messages.write_text(stream.getvalue(), encoding="utf-8")
@@ -173,7 +186,7 @@ class _Command:
         report = report_of_text(self._report.read_text(encoding="utf-8")) if self._report.exists() else None
         said = self._messages.read_text(encoding="utf-8", errors="replace") if self._messages.exists() else ""
         lines = [line.removeprefix("orderproof: ") for line in said.splitlines() if line.strip()]
-        return Audited(self.name, code, report, lines[-1] if lines else "", time.monotonic() - self.began)
+        return Audited(self.name, code, report, lines[-1] if lines else "")
 
     @property
     def _report(self) -> Path:

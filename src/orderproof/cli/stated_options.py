@@ -15,7 +15,8 @@ from orderproof.errors import UsageError
 from orderproof.registry import did_you_mean
 
 PATH = "PATH"  # the metavar of an option that names a file
-OF_A_RUN = frozenset({"jobs", "baseline", "no-cache"})  # of all subjects together, so above the subjects
+NO_CACHE = "no-cache"
+OF_A_RUN = frozenset({"jobs", "baseline", NO_CACHE})  # of all subjects together, so above the subjects
 ONLY_ON_THE_COMMAND_LINE = frozenset({"quiet", "write-baseline"})
 OTHER_WORDS = {  # as in Python, or as a reader may guess
     "kind": "as", "laws": "law", "roles": "role", "expectations": "expect", "output_axes": "output-axes",
