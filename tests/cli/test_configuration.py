@@ -147,3 +147,34 @@ def test_no_cache_audits_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "unchanged" in run("audit", "right", "--law", "stateless").out
     monkeypatch.setattr("orderproof.cli.audit_run.load_subject", None)
     assert "internal error" in run("audit", "right", "--law", "stateless", "--no-cache").err
+
+
+def test_a_baseline_accepts_what_it_names_and_nothing_stale(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orderproof.toml").write_text(
+        CONFIGURATION.replace('subject = "absent.py:build"', 'subject = "m.py:f"')
+    )
+    assert run("audit", "--write-baseline", "inner/base.toml").code == 1
+    base = tmp_path / "inner" / "base.toml"
+    assert base.read_text().count("[[accepted]]") == 1
+    code, _, err = run("audit", "wrong", "--baseline", "inner/base.toml")
+    assert (code, "inner/base.toml:10: expected a reason" in err) == (2, True)
+    base.write_text(base.read_text().replace('reason = ""', 'reason = "known"'))
+    code, out, err = run("audit", "wrong", "--baseline", "inner/base.toml", "--sarif", "order.sarif")
+    assert (code, err, "is accepted until" in out) == (0, "", True)
+    assert json.loads(Path("order.sarif").read_text())["runs"][0]["results"] == []
+    (tmp_path / "orderproof.toml").write_text(
+        f'baseline = "inner/base.toml"\n{CONFIGURATION}'.replace("absent.py", "m.py")
+    )
+    done = run("audit")
+    assert (done.code, "wrong  exit code 0" in done.out) == (2, True)  # a subject is missing
+    code, _, err = run("audit", "wrong", "--expect", "causal=fails")
+    assert (code, "base.toml:4: stale: no such finding of OP201 causal of wrong; delete the entry" in err) == (2, True)
+
+
+def test_fast_leaves_out_what_is_measured(run: Run) -> None:
+    code, out, _ = run("audit", "right", "--fast", "--law", "causal", "--law", "stateless", "--json", "fast.json")
+    assert (code, "fast: measured laws were left out" in " ".join(out.split())) == (0, True)
+    (finding,) = json.loads(Path("fast.json").read_text())["findings"]
+    assert (finding["law"], finding["verdict"]) == ("causal", "proved")
+    code, _, err = run("audit", "right", "--fast", "--law", "stateless")
+    assert (code, "expected a law that is proved with fast; got stateless, measured" in err) == (2, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from orderproof.catalogue.source import read_module, read_modules
 from orderproof.records.audit import Expectation, Kind
@@ -24,6 +24,7 @@ class LawEntry(NamedTuple):
     trait: str
     kind: Kind
     expectation: Mapping[str, Expectation]
+    trait_if: Literal["holds", "fails"]
 
 
 def laws() -> tuple[LawEntry, ...]:

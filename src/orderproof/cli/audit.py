@@ -10,6 +10,7 @@ import typer
 from orderproof.cli import options
 from orderproof.cli.audit_run import AuditRun
 from orderproof.cli.console import report_console
+from orderproof.cli.gate import Gate
 from orderproof.cli.handed_report import hand_over
 from orderproof.cli.kept import finished, kept_reports
 from orderproof.cli.outputs import ReportFiles, print_written
@@ -45,10 +46,13 @@ def audit(
     mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
     strict: options.Strict = False,
+    fast: options.Fast = False,
     against: options.Against = None,
     allow_network: options.AllowNetwork = False,
     details: options.Details = False,
     quiet: options.Quiet = False,
+    baseline: options.BaselineFile = None,
+    write_baseline: options.WriteBaseline = None,
     jobs: options.Jobs = 1,
     no_cache: options.NoCache = False,
 ) -> None:
@@ -68,6 +72,8 @@ def audit(
       orderproof audit my_model.py:build --law causal      exit code 1 if it is not causal
       orderproof audit my_model.py:build --as decoder      all that a decoder should do
       orderproof audit my_model.py:build --as decoder --strict     exit code 3 if a law of it was not tested
+      orderproof audit my_model.py:build --as decoder --fast       what is proved; a commit hook
+      orderproof audit --baseline order_baseline.toml              accepted findings, each with a reason and an end
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
       orderproof audit ./checkpoint --against mlx
@@ -79,18 +85,20 @@ def audit(
     layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     expected = options.parse_expectations(expect)
     run = AuditRun(
-        subject, layout, law, expected, length, seed, tiny, attention, as_kind, timeout, against, allow_network,
+        subject, layout, law, expected, length, seed, tiny, attention, as_kind, timeout, against, allow_network, fast,
         with_scripts=html is not None,
     )  # fmt: skip
     run.check(certificate=certificate)
+    gate = Gate(ctx.params)
     kept = kept_reports(ctx, Path.cwd())
     found = None if kept is None else kept.find()
     report = found.report if found is not None else run.report(kept, quiet=quiet, certificate=certificate)
-    report = finished(report, ctx, interrupted=run.interrupted)
+    as_found = finished(report, ctx, interrupted=run.interrupted)
+    hand_over(as_found)
+    report = gate.accept(as_found)
     from orderproof.report import render_text
 
     written = files.write(report, run.context)
-    hand_over(report)
     if not quiet:
         console = report_console(files.paths)
         if found is not None:
@@ -99,4 +107,4 @@ def audit(
         print_written(console, written)
     if run.interrupted:
         raise KeyboardInterrupt
-    raise typer.Exit(report.exit_code)
+    raise typer.Exit(gate.end(report.exit_code, [as_found], quiet=quiet))

@@ -39,6 +39,7 @@ class AuditRun:
     timeout: float
     against: Sequence[str] | None
     allow_network: bool
+    fast: bool
     with_scripts: bool  # of failed checks, which the page shows
     context: AuditContext | None = None
     loaded: Subject | None = None
@@ -104,9 +105,9 @@ class AuditRun:
         from orderproof.auditing.run import run_audit, undecided_report
 
         self.context = audit_context(self.loaded, length=self.length, seed=self.seed)
-        plan(undecided_report(self.context, chosen=self.laws, expect=self.expected))
+        plan(undecided_report(self.context, chosen=self.laws, expect=self.expected, fast=self.fast))
         return run_audit(
-            self.context, chosen=self.laws, expect=self.expected, timeout=self.timeout, progress=update
+            self.context, chosen=self.laws, expect=self.expected, timeout=self.timeout, fast=self.fast, progress=update,
         )  # fmt: skip
 
     def _scripted(self, report: Report | None, update: Update) -> Report | None:

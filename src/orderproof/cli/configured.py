@@ -41,7 +41,8 @@ class ConfiguredCommand(TyperCommand):
             rest = super().parse_args(ctx, list(args))
             ctx.params["subject"] = configuration.subjects[subject].spec
             ctx.meta[SUBJECT_NAME] = subject
-            _name_files_from(configuration.folder, ctx, [each.parameter for each in own.values() if each.is_file])
+            files = ["write_baseline", *(each.parameter for each in own.values() if each.is_file)]
+            _name_files_from(configuration.folder, ctx, [each for each in files if each in ctx.params])
         elif subject is None and configuration.subjects:
             ctx.default_map = stated_for_run(configuration, own)
             rest = super().parse_args(ctx, list(args))
@@ -64,8 +65,8 @@ def _name_files_from(folder: Path, ctx: Any, parameters: list[str]) -> None:
     if folder == Path.cwd():
         return
     for each in parameters:
-        if ctx.get_parameter_source(each).name == "COMMANDLINE" and ctx.params[each] != "-":
-            ctx.params[each] = str(Path.cwd() / ctx.params[each])
+        if ctx.get_parameter_source(each).name == "COMMANDLINE" and str(ctx.params[each]) != "-":
+            ctx.params[each] = type(ctx.params[each])(Path.cwd() / ctx.params[each])
 
 
 @contextlib.contextmanager

@@ -10,7 +10,20 @@ from orderproof.records.audit import Report
 
 SUBJECT_NAME = "orderproof.subject"  # the key of a context for the name of the subject in the configuration
 _OF_NO_RESULT = frozenset(
-    {"json", "junit", "sarif", "markdown", "certificate", "strict", "details", "quiet", "jobs", "no_cache"}
+    {
+        "json",
+        "junit",
+        "sarif",
+        "markdown",
+        "certificate",
+        "strict",
+        "details",
+        "quiet",
+        "jobs",
+        "no_cache",
+        "baseline",
+        "write_baseline",
+    }
 )
 
 

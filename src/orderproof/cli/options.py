@@ -127,6 +127,13 @@ Strict = Annotated[
         "--strict", help="Exit code 3 if a law that is expected of the model was not tested, for whatever reason."
     ),
 ]
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast",
+        help="Decide the laws that are proved only, and compare no calls of other lengths, rows or masks.",
+    ),
+]
 Details = Annotated[bool, typer.Option("--details", help="Print every proof, comparison, witness and assumption too.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print no report and no progress; files and exit code only.")
@@ -142,6 +149,18 @@ Against = Annotated[
         metavar="ENGINE",
         help="Compare with another implementation of the same checkpoint: mlx, onnx, ...; repeatable. "
         "See orderproof list engines.",
+    ),
+]
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="Accept the findings that this file names, until they expire."),
+]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option(
+        "--write-baseline",
+        metavar="FILE",
+        help="Write the findings of this run that are not as expected to a baseline; reasons in FILE are kept.",
     ),
 ]
 NoCache = Annotated[

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.text import Text
@@ -28,6 +28,13 @@ class Audited:
     report: Report | None = None
     message: str = ""  # the last line that it wrote on standard error
     unchanged_since: str = ""  # of a report that was kept
+
+    def accepted(self, accept: Callable[[Report], Report]) -> Audited:
+        """The same with the findings that a baseline accepts; an interrupted audit stays one."""
+        if self.report is None or self.code == EXIT_INTERRUPTED:
+            return self
+        report = accept(self.report)
+        return replace(self, report=report, code=report.exit_code)
 
     @property
     def text(self) -> str:

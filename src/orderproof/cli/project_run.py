@@ -18,6 +18,7 @@ import typer
 
 from orderproof import cli, forked_process
 from orderproof.cli.console import progress, report_console
+from orderproof.cli.gate import Gate
 from orderproof.cli.handed_report import hand_over_to, report_of_text
 from orderproof.cli.kept import finished, kept_reports
 from orderproof.cli.outputs import ReportFiles, print_written
@@ -40,19 +41,22 @@ def audit_project(command: Any, ctx: Any, configuration: Configuration) -> None:
     if files.certificate is not None:
         raise UsageError("expected the name of a subject with --certificate; a file has the proofs of one model")
     check_writable(*files.paths)
+    gate = Gate(options)
     given = _given_options(command, ctx)
     found = {name: _unchanged(command, name, given, configuration) for name in configuration.subjects}
     left = [name for name, audited in found.items() if audited is None]
     with progress(quiet=options["quiet"]) as show:
         new = {each.name: each for each in _audit_all(left, [*given, "--quiet"], options["jobs"], show)}
     audited = [each for name, kept in found.items() if (each := kept or new.get(name)) is not None]
+    as_found = [each.report for each in audited if each.report is not None]
+    audited = [each.accepted(gate.accept) for each in audited]
     report = project_report(audited, configuration.folder.name)
     written = [] if report is None else files.write(report)
     if not options["quiet"]:
         console = report_console(files.paths)
         print_project(audited, console, details=options["details"])
         print_written(console, written)
-    if (code := exit_code(audited)) == EXIT_INTERRUPTED:
+    if (code := gate.end(exit_code(audited), as_found, quiet=options["quiet"])) == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     raise typer.Exit(code)
 

@@ -6,17 +6,19 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from typer.models import OptionInfo
 
 from orderproof.configuration.project_file import SUBJECT, Configuration
+from orderproof.configuration.toml_file import shown_path
 from orderproof.errors import UsageError
 from orderproof.registry import did_you_mean
 
 PATH = "PATH"  # the metavar of an option that names a file
-NO_CACHE = "no-cache"
-OF_A_RUN = frozenset({"jobs", "baseline", NO_CACHE})  # of all subjects together, so above the subjects
+NO_CACHE, JOBS = "no-cache", "jobs"
+OF_A_RUN = frozenset({JOBS, "baseline", NO_CACHE})  # of all subjects together, so above the subjects
 ONLY_ON_THE_COMMAND_LINE = frozenset({"quiet", "write-baseline"})
 OTHER_WORDS = {  # as in Python, or as a reader may guess
     "kind": "as", "laws": "law", "roles": "role", "expectations": "expect", "output_axes": "output-axes",
@@ -30,7 +32,7 @@ class StatedOption:
 
     key: str
     parameter: str
-    kind: type  # bool, int, float, str
+    kind: type  # bool, int, float, str, Path
     repeatable: bool = False
     choices: tuple[str, ...] = ()
     metavar: str = ""
@@ -40,7 +42,7 @@ class StatedOption:
     @property
     def is_file(self) -> bool:
         """True if it names a file."""
-        return self.metavar == PATH
+        return self.metavar == PATH or self.kind is Path
 
     @property
     def takes_pairs(self) -> bool:
@@ -69,6 +71,8 @@ class StatedOption:
         is_number = isinstance(given, int) and not isinstance(given, bool)
         if self.kind is float and is_number:
             return float(given)
+        if self.kind is Path and type(given) is str:
+            return given
         if self.kind is str and is_number:  # token-axis = 1
             return str(given)
         if type(given) is not self.kind:
@@ -77,7 +81,9 @@ class StatedOption:
 
     @property
     def _expected(self) -> str:
-        one = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[self.kind]
+        one = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a text"}[
+            self.kind
+        ]
         pairs = f", or a table with {self.metavar}" if self.takes_pairs else ""
         return f"{one} or an array of them{pairs}" if self.repeatable else one
 
@@ -121,7 +127,7 @@ def stated_for_subject(
     subject = configuration.subjects[name]
     values = dict(_checked(configuration, None, configuration.options, known))
     for key, option in known.items():
-        if key in OF_A_RUN or option.is_file:  # of all subjects together
+        if key == JOBS or (option.is_file and key not in OF_A_RUN):  # files of all subjects together
             values.pop(key, None)
     values |= dict(_checked(configuration, name, subject.options, known))
     return {options[key].parameter: value for key, value in values.items() if key in options}
@@ -131,7 +137,11 @@ def stated_for_run(configuration: Configuration, options: Mapping[str, StatedOpt
     """The values of the options of all subjects together, by parameter. Raises `UsageError` with file and line."""
     values = dict(_checked(configuration, None, configuration.options, options))
     of_run = {key: value for key, value in values.items() if key in OF_A_RUN or options[key].is_file}
-    return {options[key].parameter: value for key, value in of_run.items()}
+    folder = configuration.folder  # the run stays in the working folder
+    return {
+        options[key].parameter: shown_path(folder / value) if options[key].is_file and value != "-" else value
+        for key, value in of_run.items()
+    }
 
 
 def _checked(
