@@ -12,7 +12,8 @@ from orderproof.records.audit import Expectation, Kind
 from orderproof.registry import lookup_by_code
 
 PORTS = "orderproof.laws.ports"
-FOLDERS = ("orderproof.laws.proved", "orderproof.laws.measured", PORTS)
+PROVED = "orderproof.laws.proved"
+FOLDERS = (PROVED, "orderproof.laws.measured", PORTS)
 
 
 class LawEntry(NamedTuple):
@@ -36,6 +37,12 @@ def laws() -> tuple[LawEntry, ...]:
 def _laws(_files: tuple[Path, ...]) -> tuple[LawEntry, ...]:
     defaults = read_module("orderproof.laws.law").class_attributes("Law")
     return tuple(entry for folder in FOLDERS for entry in sorted(_entries(folder, defaults)))
+
+
+def proved_laws() -> tuple[LawEntry, ...]:
+    """The laws that are proved on a graph."""
+    defaults = read_module("orderproof.laws.law").class_attributes("Law")
+    return tuple(sorted(_entries(PROVED, defaults)))
 
 
 def find_law(name: str) -> LawEntry:

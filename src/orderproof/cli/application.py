@@ -51,11 +51,11 @@ RECHECK_EPILOG = "Exit codes: 0 every certificate is accepted; 1 a certificate i
 _OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _OF_A_NAME = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)  # of a file of the user
 
+PROGRAM = "orderproof"
 app = typer.Typer(
-    name="orderproof",
+    name=PROGRAM,
     epilog=EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -113,7 +113,7 @@ def main() -> None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     try:
         _refuse_removed_options(sys.argv[1:])
-        app()
+        app(prog_name=PROGRAM)  # also as `python -m orderproof`: completion depends on the name
     except SystemExit as error:
         if error.code == EXIT_INTERRUPTED and _is_caused_by(error, KeyboardInterrupt):
             sys.stderr.write("orderproof: interrupted\n")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from orderproof.cli import options
+from orderproof.cli import completion, options
 from orderproof.cli.audit_run import AuditRun
 from orderproof.cli.console import report_console
 from orderproof.cli.gate import Gate
@@ -22,8 +22,9 @@ def audit(
     subject: Annotated[
         str | None,
         typer.Argument(
+            autocompletion=completion.subjects,
             help=options.SUBJECT
-            + " Default: the subjects of the configuration; without one the bundled all-MiniLM-L6-v2."
+            + " Default: the subjects of the configuration; without one the bundled all-MiniLM-L6-v2.",
         ),
     ] = None,
     law: options.Laws = None,

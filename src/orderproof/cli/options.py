@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 import typer
 
 from orderproof.catalogue.laws import compares_engines, find_law
+from orderproof.cli import completion
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
 from orderproof.subject_spec import MODEL_KINDS, MODES, check_length, kind_assumption, parse_layout, parse_stated_axes
@@ -51,6 +52,7 @@ Laws = Annotated[
     list[str] | None,
     typer.Option(
         "--law",
+        autocompletion=completion.law_names,
         callback=_checking(lambda names: [find_law(name) for name in names or ()]),
         help="A law by name or code; repeatable. It is expected to hold, a property too, unless --as or --expect says "
         "otherwise: --expect NAME=any. All laws by default.",
@@ -68,6 +70,7 @@ Expect = Annotated[
     list[str] | None,
     typer.Option(
         "--expect",
+        autocompletion=completion.expectations,
         callback=_checking(parse_expectations),
         metavar="LAW=holds|fails|any",
         help="Set the expectation for a law, which makes it a check: permutation=fails; repeatable.",
@@ -79,6 +82,7 @@ Kind = Annotated[
         "--as",
         metavar="|".join(MODEL_KINDS),
         callback=_checking(kind_assumption),
+        autocompletion=completion.one_of(MODEL_KINDS),
         help="The kind of the model: expect what a decoder or an encoder should do. By default the model's own.",
     ),
 ]
@@ -202,6 +206,7 @@ Mode = Annotated[
         "--mode",
         metavar="|".join(MODES),
         callback=_checking(_check_mode),
+        autocompletion=completion.one_of(MODES),
         help="The mode in which file.py:name is audited: train is the forward of training, with dropout and the "
         "statistics of the batch. A module is audited in eval mode by default, whatever its mode.",
     ),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from orderproof.cli import options
+from orderproof.catalogue.laws import proved_laws
+from orderproof.cli import completion, options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import ReportFiles, print_written
 from orderproof.cli.subject_argument import check_subject, load_subject
@@ -17,8 +18,15 @@ from orderproof.subject_spec import parse_layout
 
 
 def prove(
-    subject: Annotated[str, typer.Argument(help=options.SUBJECT)],
-    laws: Annotated[list[str], typer.Option("--law", help="The law, by name or code.")],
+    subject: Annotated[str, typer.Argument(autocompletion=completion.subjects, help=options.SUBJECT)],
+    laws: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--law",
+            autocompletion=completion.law_names,
+            help="The law, by name or code. Without it the laws that can be proved are listed.",
+        ),
+    ] = None,
     length: options.Length = None,
     as_kind: options.Kind = None,
     expect: options.Expect = None,
@@ -56,6 +64,7 @@ def prove(
 
     \b
     Examples:
+      orderproof prove my_model.py:build                    lists the laws that can be proved
       orderproof prove arch:llama --law causal
       orderproof prove "arch:gpt2?n_layer=1" --tiny --law prompt_permutation --uniform wpe
       orderproof prove "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128&num_key_value_heads=8&intermediate_size=53248&vocab_size=128256" --law causal
@@ -67,6 +76,8 @@ def prove(
     check_writable(*files.paths, source=subject)
     layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
+    if not laws:
+        _list_proved_laws(subject)
     options.check_laws(laws)
     if len(laws) > 1:  # one of several options would be dropped in silence
         raise UsageError(f"expected one --law; got {', '.join(laws)}; orderproof audit checks several")
@@ -106,3 +117,11 @@ def prove(
         render_text(report, console)
         print_written(console, written)
     raise typer.Exit(report.exit_code)
+
+
+def _list_proved_laws(subject: str) -> NoReturn:
+    """Name the laws that can be proved. Raises `UsageError`, since one of them is missing on the command line."""
+    for law in proved_laws():
+        typer.echo(f"{law.code}  {law.name:<18}  {law.statement}", err=True)
+    typer.echo("The other laws are measured: orderproof list laws", err=True)
+    raise UsageError(f"expected one of these laws: orderproof prove {subject} --law {proved_laws()[0].name}")
