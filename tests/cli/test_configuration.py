@@ -68,6 +68,7 @@ def test_one_subject_is_audited_by_its_name_from_any_folder(
     assert [(f["law"], f["witness"]["seed"]) for f in report["findings"]] == [("causal", 3)]
     assert Path.cwd() == tmp_path / "inner"
     assert run("prove", "right", "--law", "causal", "-q")[0] == 0
+    assert "OP204  batch" in run("prove", "right").err  # the law of the file is that of an audit
     code, _, err = run("audit", "wrnog")
     assert (code, "did you mean 'wrong'?" in err) == (2, True)
 

@@ -36,6 +36,8 @@ class ConfiguredCommand(TyperCommand):
             return rest
         ctx.meta[_CONFIGURATION] = configuration
         known, own = options_of(audit), options_of(_COMMANDS[str(self.name)])
+        if self.name == "prove":  # which law is its question; the file says which laws an audit decides
+            own.pop("law")
         if subject in configuration.subjects:
             ctx.default_map = stated_for_subject(configuration, subject, own, known)
             rest = super().parse_args(ctx, list(args))
