@@ -24,7 +24,7 @@ def kept(tmp_path: Path) -> KeptReports:
 def keep(kept: KeptReports, *, began: int | None = None) -> None:
     files = [kept.folder / "model.py", kept.folder / "absent.json"]
     began = time.time_ns() + 10**9 if began is None else began
-    kept.keep(examples.everyday(), files, began=began, environment_then=environment())
+    kept.keep(examples.everyday(), files, ["WIDTH"], began=began, environment_then=environment())
 
 
 def change_weights(folder: Path) -> None:
@@ -65,9 +65,11 @@ def test_other_options_packages_and_settings_make_it_unknown(
     assert KeptReports(kept.folder, kept.name, {**kept.options, "seed": 1}, kept.stated).find() is None
     monkeypatch.setenv("COLUMNS", "77")
     assert kept.find() is not None
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    assert kept.find() is None
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    for name in ("CUDA_VISIBLE_DEVICES", "WIDTH"):  # of the libraries, and one that the model asked for
+        monkeypatch.setenv(name, "7")
+        assert kept.find() is None
+        monkeypatch.delenv(name)
+    assert kept.find() is not None
     packages = kept.folder / "packages"
     (packages / "torch-1.0.dist-info").mkdir(parents=True)
     monkeypatch.setattr("orderproof.configuration.kept_reports.package_roots", lambda: [packages])

@@ -18,7 +18,7 @@ def test_files_that_are_read_are_seen_and_written_ones_are_not(tmp_path: Path, m
     monkeypatch.syspath_prepend(tmp_path)
     save_file({"weight": torch.zeros(2)}, "weights.safetensors")
     torch.save(torch.zeros(2), "weights.pt")
-    Path("read_by_the_test.py").write_text("import json\n")
+    Path("read_by_the_test.py").write_text("import json, os\nos.getenv('WIDTH')\n'DEPTH' in os.environ\n")
     Path("late.txt").write_text("not yet")
     Path("forked.txt").write_text("")
     with followed_reads() as read:
@@ -33,8 +33,9 @@ def test_files_that_are_read_are_seen_and_written_ones_are_not(tmp_path: Path, m
             Path("forked.txt").read_text()
             os._exit(0)
         os.waitpid(child, 0)
-        found = read.paths()
+        found, settings = read.paths(), read.settings()
     Path("late.txt").read_text()
+    assert settings == {"WIDTH", "DEPTH"}  # and none that a library asked for
     seen = {path.name for path in found if path.parent == tmp_path.resolve()}
     assert seen == {"weights.safetensors", "weights.pt", "read_by_the_test.py", "absent.txt", "forked.txt"}
     assert not [path for path in found if "site-packages" in path.parts or path.name == "json"]

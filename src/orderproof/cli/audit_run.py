@@ -25,7 +25,7 @@ Update = Callable[[str, int, int], None]
 
 @dataclass
 class AuditRun:
-    """What is audited and how; after `report`, the context of the audit, and whether it was interrupted."""
+    """The subject, the laws and the settings; after `report`, the context of the audit, and if it was interrupted."""
 
     subject: str | None
     layout: Layout
@@ -69,7 +69,7 @@ class AuditRun:
         with followed_reads() as read:
             report = self._audit(quiet=quiet)
             if not self.interrupted and not _is_cut_short(report, self.timeout):
-                kept.keep(report, read.paths(), began=began, environment_then=then)
+                kept.keep(report, read.paths(), read.settings(), began=began, environment_then=then)
         return report
 
     def _audit(self, *, quiet: bool) -> Report:

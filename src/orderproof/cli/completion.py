@@ -1,4 +1,4 @@
-"""What a shell proposes for an incomplete word: subjects of the configuration, architectures, laws, kinds."""
+"""Proposals of a shell for an incomplete word: subjects of the configuration, architectures, laws, kinds."""
 
 from __future__ import annotations
 

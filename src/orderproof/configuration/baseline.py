@@ -133,7 +133,7 @@ def _entry(file: TomlFile, number: int, stated: dict[str, Any], *, drafts: bool)
 
 
 def identity_of(report: Report, finding: Finding) -> Identity:
-    """What an entry must have in common with a finding; places have no line numbers, which change with other code."""
+    """The values that an entry must have in common with a finding; no line number, which changes with other code."""
     text = " ".join(finding_place(finding).text.split())
     return (report.subject.name, finding.code, finding.output, finding.call_mode, finding.verdict, text)
 

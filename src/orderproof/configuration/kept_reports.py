@@ -23,7 +23,7 @@ from orderproof.records.audit import Report
 from orderproof.report.file_output import write_file
 
 FOLDER = ".orderproof_cache"  # next to the configuration
-FORMAT = 1
+FORMAT = 2
 SMALL = 1_000_000  # [bytes] a file of at most this size is compared by its content, a larger one by size and time
 CLOCK = 20_000_000  # [ns] a file that changed so shortly before the audit may have changed in it
 _SETTINGS = ("ORDERPROOF_", "PYTHON", "TORCH", "PYTORCH", "TRITON", "CUDA", "HF_", "TRANSFORMERS", "OMP_", "MKL_")
@@ -71,12 +71,19 @@ class KeptReports:
                 return None
             if any(fingerprint(Path(path)) != known for path, known in kept["files"].items()):
                 return None
+            if any(_setting(name) != known for name, known in kept["settings"].items()):
+                return None
             return KeptReport(Report.model_validate(kept["report"]), kept["made"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # cut, or of another version: it is made again
 
-    def keep(self, report: Report, files: Iterable[Path], *, began: int, environment_then: str) -> None:
-        """Keep a report, unless a file changed since the audit began [ns since the epoch]."""
+    def keep(
+        self, report: Report, files: Iterable[Path], settings: Iterable[str], *, began: int, environment_then: str
+    ) -> None:
+        """Keep a report, unless a file changed since the audit began [ns since the epoch].
+
+        `files` and `settings`, variables of the environment, are those that the audit read.
+        """
         every = {*files, *(each for path in self.stated for each in _with_entries(path))}
         if any(_time(path) > began - CLOCK for path in every):
             return
@@ -85,6 +92,7 @@ class KeptReports:
                 "format": FORMAT,
                 "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
                 "environment": environment_then,
+                "settings": {name: _setting(name) for name in sorted(settings)},
                 "files": {str(path): fingerprint(path) for path in sorted(every)},
                 "report": report.model_dump(by_alias=True),
             }
@@ -98,7 +106,7 @@ class KeptReports:
 
 
 def fingerprint(path: Path) -> str:
-    """What changes if a file or the list of a folder changes: the content, or the size and the time of a large file."""
+    """A text that changes with a file, or with the names in a folder: by content; by size and time if it is large."""
     try:
         if path.is_dir():
             return f"folder {_digest(json.dumps(sorted(each.name for each in path.iterdir())))}"
@@ -108,6 +116,11 @@ def fingerprint(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         return f"none: {error.errno}"
+
+
+def _setting(name: str) -> str:
+    """A digest of the value of a variable, which may be a secret; empty if it is not set."""
+    return _digest(os.environ[name]) if name in os.environ else ""
 
 
 def environment() -> str:

@@ -29,7 +29,7 @@ _REPOSITORY = ".git"  # the folder that has it is the last one in which a config
 
 @dataclass(frozen=True)
 class ConfiguredSubject:
-    """What one table says: a subject as on the command line, and values of options by their names without dashes."""
+    """One table: a subject as on the command line, and values of options by their names without dashes."""
 
     name: str
     spec: str

@@ -9,7 +9,7 @@ from orderproof.records.audit import Report, SubjectRecord
 
 
 def merge_reports(reports: Sequence[tuple[str, Report]], name: str, kind: str, made_of: str) -> Report:
-    """Merge reports; the output of a finding is prefixed with the name that stands beside its report.
+    """Merge reports; the output of a finding is prefixed with the name given with its report.
 
     Args:
         reports: Each with the name of what it is of: a test, or a subject.
