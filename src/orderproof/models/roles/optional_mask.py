@@ -66,7 +66,7 @@ def stated_mask_argument(calls: ModuleCalls, stated: StatedMask, call: Call) -> 
     if found is None and stated.marks_pads is None:
         raise UsageError(
             f"expected argument {stated.name!r} of {forward} to hide tokens; it hides none, whether 1 and True are at "
-            f"real tokens or at pads; if that is right, state which: {stated.name}=real or {stated.name}=pads"
+            f"real tokens or at pads; if that is right, state which: --role {stated.name}=mask:real or mask:pads"
         )
     return found or candidates[-1]
 
