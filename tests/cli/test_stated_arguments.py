@@ -1,10 +1,14 @@
 """The options that state the arguments of a module."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from orderproof.cli.application import REMOVED_OPTIONS
 from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
 
 SUBJECT = """
 import torch
@@ -62,3 +66,10 @@ def test_a_mask_of_a_model_of_transformers_is_refused_in_one_line(run: Run) -> N
     code, _, err = run("audit", "arch:llama", "--tiny", "--role", "keep=mask")
     said = "expected file.py:name or file.onnx with mask; arch:llama states its own inputs"
     assert (code, said in err) == (2, True)
+
+
+def test_no_text_names_a_removed_option() -> None:
+    removed = re.compile(rf"({'|'.join(REMOVED_OPTIONS)})(?![\w-])")
+    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    found = [file for file in files if removed.search(file.read_text(encoding="utf-8"))]
+    assert [file.name for file in found] == ["application.py"]
