@@ -78,6 +78,7 @@ class ModelAdapter(ABC):
         has_pooled_output: That output has no tokens.
         right_padding_only: Its mask has pads on the right only: it takes lengths.
         padded_sides: The sides on which the rows of its users are padded, as far as an example shows them.
+        usual_sides: The sides on which rows are padded for its kind, where no example shows them.
 
     """
 
@@ -105,6 +106,7 @@ class ModelAdapter(ABC):
     has_pooled_output = False
     right_padding_only = False
     padded_sides: frozenset[Side] = frozenset()
+    usual_sides: frozenset[Side] = frozenset()
 
     def uses_position_encoding(self) -> bool:
         """False if its encoding of positions is known to change no output: no layer of this configuration reads it."""

@@ -50,6 +50,7 @@ class PlainModuleAdapter(ModelAdapter):
         self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
         self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
         self.padded_sides = roles.padded_sides
+        self.usual_sides = frozenset({"left"} if self.causal else ())
         self.chosen_output = ""  # the first with tokens, else the first
         self.has_pooled_output = bool(self._pooled) and not any(
             len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()

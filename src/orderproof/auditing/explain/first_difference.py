@@ -60,7 +60,7 @@ def _place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | N
         return None
     pair = [token._replace(call=again[0].calls[recorder.calls.index(token.call)]) for token in (one, other)]
     search = StepSearch(pair[0], pair[1])
-    step = search.origin()
+    step = search.first_of_positions() if comparison.from_positions else search.origin()
     if step is None:
         return None
     frame = frame_at(step.key.file, step.key.line) if step.key.file else Frame()

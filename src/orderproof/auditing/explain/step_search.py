@@ -59,6 +59,11 @@ class StepSearch:
             return None
         return self._only_in_the_one(first) or (_scores(first) if "softmax" in first.name else first)
 
+    def first_of_positions(self) -> Step | None:
+        """The first step that makes other numbers of other positions: a table that is read, or angles."""
+        differing = (step for step in self.other.call.steps if self._differs.get(step))
+        return next((step for step in differing if step.value is not None and step.value.is_floating_point()), None)
+
     def kind(self, step: Step) -> str:
         """The way in which a step mixes tokens; of a step that only lays them out, that of the next one which uses it.
 

@@ -161,9 +161,9 @@ def _gathered(call: OperatorCall, dependence: DependenceArray, dim: int) -> Depe
     """The dependence of the entries that a gather reads; of all of them where its index is not constant."""
     index = call.args[2]
     array = call.constants.array(index) if dependence.shape[dim] > 1 and index in call.constants else None
-    if array is None:
-        return dependence.max(axis=dim, keepdims=True)
-    call.constants.mark_used(index)
-    places = compress(array.astype(np.int64) % dependence.shape[dim])
-    read: DependenceArray = np.asarray(np.take_along_axis(dependence, places, dim), dtype=dependence.dtype)
+    read: DependenceArray = dependence.max(axis=dim, keepdims=True)
+    if array is not None:
+        call.constants.mark_used(index)
+        places = compress(array.astype(np.int64) % dependence.shape[dim])
+        read = np.take_along_axis(dependence, places, dim)
     return read
