@@ -5,8 +5,8 @@
 
 With padding on the left, position ids start with 0 at the first real token. A model that takes none has to count them
 by its mask, or use differences only, if its rows are padded on the left: as the example shows, or, without an example,
-if it is a plain module that is causal. It never reads pads on the right, so its mask is for pads on the left. An encoder
-that counts pads serves rows padded on the right; the report says so and does not fail it.
+if it is a plain module that is causal. It never reads pads on the right, so its mask is for pads on the left. An
+encoder that counts pads serves rows padded on the right; the report says so and does not fail it.
 Source: elementary; broken by padding masks that are applied only to batches of more than one row, by positions taken
 from the first row, and by positions that count pads (ndif-team/nnsight#673, huggingface/peft#54).
 """

@@ -44,6 +44,7 @@ from orderproof.laws.measured.dtype_reference import (
     weight_dtype,
 )
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
+from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Remedy
 
 ROWS_FOR_MEDIAN = 4
@@ -52,6 +53,7 @@ SHIFT_FRACTIONS = (0.003, 0.05, 0.61, 1.0)  # of the largest shift
 MAX_ERROR_RATIO = 2.0  # in 10 kinds of models without routing, err(p) was at most 1.2 err(0)
 MAX_STEP_RATIO = 30.0  # steps of learned and of sinusoidal tables differ by less than 3; of rounded angles, by p / 5
 ANGLE_ROUNDING_UNITS = 8.0  # [units of float32 rounding] the error of an angle, as the output shows it
+NO_EFFECT = "positions rounded to bfloat16 would not change the output by more than rounding"
 BFLOAT16_INTEGER_LIMIT = 256  # bfloat16 does not represent every larger integer
 
 
@@ -106,7 +108,7 @@ def _excess_error(
     nearby = outputs_at_shifts(wide, next_shifts, reach, wide.forward_at)
     judged = median_relative_differences(exact[len(NEAR_SHIFTS) :], nearby) > bound
     if not bool(judged.any()):
-        raise UnsupportedCallError("positions rounded to bfloat16 would not change the output by more than rounding")
+        raise UnsupportedCallError(NO_EFFECT)
     excess = torch.where(judged, error - bound, 0.0).clamp(min=0.0)
     worst = int(excess.argmax())
     note = f"error {float(error[worst]):.2g} at shift {places[worst]}, {float(near.max()):.2g} near the start"
@@ -115,6 +117,8 @@ def _excess_error(
 
 def _steps(calls: CachedCalls, *, places: list[int], reach: int) -> OutputPair | NotedOutputs:
     """The outputs [row, token, feature] before and after the step that changes too much; equal ones if none does."""
+    if relative_difference(*move_second_half(calls)) == 0:
+        raise UnsupportedCallError(NO_EFFECT)
     starts = [*range(max(NEAR_SHIFTS)), *places]
     ends = [start + 1 for start in starts]
     outputs = outputs_at_shifts(calls, [*starts, *ends], reach, calls.forward_at, every_token=True)
