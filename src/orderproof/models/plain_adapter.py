@@ -49,6 +49,8 @@ class PlainModuleAdapter(ModelAdapter):
         inputs = {"mask": arguments.mask is not None, "positions": positions, "documents": subject.takes_documents}
         self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
         self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
+        ends = (axes.ends for axes in (subject.output_axes or {}).values() if axes.ends is not None)
+        self.config_max_positions = min(ends, default=None)
         self.padded_sides = roles.padded_sides
         self.usual_sides = frozenset({"left"} if self.causal else ())
         self.chosen_output = ""  # the first with tokens, else the first

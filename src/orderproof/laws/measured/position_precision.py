@@ -134,7 +134,7 @@ def _steps(calls: CachedCalls, *, places: list[int], reach: int) -> OutputPair |
     note = (
         f"the step from shift {starts[worst]} changes them by {float(sizes[worst]):.2g}, the first ones by {near:.2g}"
     )
-    rows = [x[worst].unflatten(0, (ROWS_FOR_MEDIAN, -1)) for x in (first, second)]
+    rows = [x[worst].reshape(ROWS_FOR_MEDIAN, -1, x.shape[-1]) for x in (first, second)]
     return NotedOutputs(rows[0], rows[1], note)
 
 
