@@ -140,6 +140,10 @@ class ModelAdapter(ABC):
         adapter.module = module
         return adapter
 
+    def sample_other_call(self, rows: int, tokens: int, seed: int) -> Tensor:
+        """As `sample_tokens`; of a model with several inputs, each of them drawn anew."""
+        return self.sample_tokens(rows, tokens, seed)
+
     def at_length(self, tokens: int) -> Self:
         """The same adapter with another number of tokens in its default call."""
         adapter = copy.copy(self)

@@ -1,7 +1,7 @@
 """OP304 context_length: beyond its stated length a model extends or raises an error, without clamp, wrap or NaN.
 
-With N the stated length, the rows of the position table, or the number of tokens that get outputs, and positions counted
-from 0:
+With N the stated length, the rows of the position table, or the number of tokens that get outputs, and positions
+counted from 0:
 
     by position ids     f(x; N), f(x; N + 1), f(x; 2N - 1) are finite or raise an error;
                         none of them equals f(x; N - 1), and f(x; N + k) does not equal f(x; k)
