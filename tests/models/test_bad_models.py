@@ -23,6 +23,8 @@ from orderproof.models import from_module, load, trial_call
 from orderproof.models.process_state import module_classes
 from orderproof.recording.process_settings import read_settings
 
+pytestmark = pytest.mark.trials
+
 ROOT = Path(__file__).parents[2]
 INPUTS = torch.zeros(2, 7, 8)
 CALLS_OF_A_RECORDING = 12  # and of what is derived before it

@@ -144,6 +144,7 @@ class _OfTheModel(threading.Thread):
         threading.Event().wait(30)
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize(
     "start",
     [

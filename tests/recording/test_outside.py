@@ -23,6 +23,7 @@ from tests.recording.test_recording import Function, finding_of
 X = torch.zeros(2, 5, 4)
 
 
+@pytest.mark.trials
 @pytest.mark.parametrize("name", ESCAPES)
 def test_no_value_leaves_the_recording(name: str) -> None:
     try:

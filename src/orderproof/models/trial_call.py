@@ -21,6 +21,7 @@ from torch import nn
 
 from orderproof import forked_process
 from orderproof.errors import SubjectError, first_line
+from orderproof.forked_process import can_fork
 from orderproof.models.process_state import module_classes
 from orderproof.recording.process_settings import changes, read_settings
 from orderproof.recording.source import is_installed
@@ -48,7 +49,7 @@ def check_trial_call(name: str, module: nn.Module, call: Callable[[], object]) -
 
     Raises `SubjectError` if the call must not be made in this process.
     """
-    if not forked_process.can_fork():
+    if not can_fork():
         return
     if reason := _reason(lambda: _objection_to_call(module, call), _call_timeout.get()):
         raise SubjectError(f"{name}: it cannot be audited: a call of it {reason}")
@@ -59,7 +60,7 @@ def check_trial_load(name: str, load: Callable[[], object]) -> None:
 
     Raises `SubjectError` if it must not be loaded in this process.
     """
-    if not forked_process.can_fork():
+    if not can_fork():
         return
     if reason := _reason(lambda: _objection(load), LOAD_TIMEOUT):
         raise SubjectError(f"{name}: it cannot be loaded: its code {reason}")

@@ -171,6 +171,7 @@ def test_a_model_that_takes_no_token_ids_is_called_with_embeddings() -> None:
     assert any(note.startswith("called with embeddings, not with token ids (") for note in subject.notes)
 
 
+@pytest.mark.trials
 def test_a_model_whose_call_ends_the_process_is_refused_in_one_line() -> None:
     with pytest.raises(SubjectError, match="a call of it took the process with it, which ended with exit code 3"):
         from_module(EndsTheProcess(transformers.BertConfig(**SIZES)))
