@@ -37,5 +37,5 @@ def notes_of_comparisons(finding: Finding) -> Iterator[str]:
     """What comparisons show that decide nothing, where they say it in words of their own."""
     records = finding.measurement.comparisons if finding.measurement is not None and finding.verdict == "held" else ()
     for record in records:
-        if record.reason and not record.reason.startswith(record.description):
+        if record.float32 is not None and record.reason and not record.reason.startswith(record.description):
             yield f"{finding.code} {finding.law}: {record.reason}"
