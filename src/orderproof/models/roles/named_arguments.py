@@ -66,15 +66,16 @@ class NamedArguments:
         elif isinstance(self.mask, MaskArgument) and self.mask.contradicted:
             yield (
                 f"argument {self.mask.name!r} hides tokens the other way round in calls than its name or its example "
-                f"states; it is given with {self.mask.convention}; if calls are right, state it: --mask "
-                f"{self.mask.name}={'real' if self.mask.marks_pads else 'pads'}"
+                f"states; it is given with {self.mask.convention}; if calls are right, state it: --role "
+                f"{self.mask.name}=mask:{'real' if self.mask.marks_pads else 'pads'}"
             )
         else:
             why = "for its name" if self.mask.name in MASK_NAMES else "since it weakens a token in that way"
             why = "since it hides a token in that way" if self.mask_hides else why
             yield (
                 f"argument {self.mask.name!r} is taken for a padding mask, {self.mask.convention}, {why}; "
-                "--mask (in Python mask=) states it otherwise"
+                "--role NAME=mask (in Python roles=) states another, "
+                f"--role {self.mask.name}=held says that there is none"
             )
         if layout.position_ids is not None:
             yield (
@@ -122,9 +123,10 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call, roles: Examp
             f"expected rows and tokens along the first two axes of input {first} with {stated}, which is [row, token]; "
             f"tokens run along axis {call.examples.axes[first]}"
         )
-    given = (*roles.names, *roles.described)
+    held = [name for name, role in layout.roles.items() if role == "held"]
+    given = (*roles.names, *roles.described, *held)
     mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, given)
-    positions = roles.position_ids or _position_ids(calls.module, layout, roles.names)
+    positions = roles.position_ids or _position_ids(calls.module, layout, (*roles.names, *held))
     return NamedArguments(mask, positions, hides, roles.documents)
 
 
@@ -144,8 +146,8 @@ def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) 
     known = known_mask_argument(calls, call, given)
     if known is not None:
         return known
-    derived = derived_mask_argument(calls, call)
-    return derived or weakening_argument(calls, call), derived is not None
+    derived = derived_mask_argument(calls, call, given)
+    return derived or weakening_argument(calls, call, given), derived is not None
 
 
 def _position_ids(module: nn.Module, layout: Layout, given: Sequence[str]) -> PositionArgument | None:
