@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
+from orderproof.batch_layout import Side
 from orderproof.errors import UnsupportedCallError
 
 M = TypeVar("M", bound=nn.Module)
@@ -76,6 +77,8 @@ class ModelAdapter(ABC):
         output_name: The name of the output that is compared.
         has_pooled_output: That output has no tokens.
         right_padding_only: Its mask has pads on the right only: it takes lengths.
+        padded_sides: The sides on which the rows of its users are padded, as far as an example shows them.
+        usual_sides: The sides on which rows are padded for its kind, where no example shows them.
 
     """
 
@@ -102,6 +105,8 @@ class ModelAdapter(ABC):
     output_name = ""
     has_pooled_output = False
     right_padding_only = False
+    padded_sides: frozenset[Side] = frozenset()
+    usual_sides: frozenset[Side] = frozenset()
 
     def uses_position_encoding(self) -> bool:
         """False if its encoding of positions is known to change no output: no layer of this configuration reads it."""
@@ -134,6 +139,10 @@ class ModelAdapter(ABC):
         adapter = copy.copy(self)
         adapter.module = module
         return adapter
+
+    def sample_other_call(self, rows: int, tokens: int, seed: int) -> Tensor:
+        """As `sample_tokens`; of a model with several inputs, each of them drawn anew."""
+        return self.sample_tokens(rows, tokens, seed)
 
     def at_length(self, tokens: int) -> Self:
         """The same adapter with another number of tokens in its default call."""

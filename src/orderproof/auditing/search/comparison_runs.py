@@ -114,7 +114,9 @@ def _run_once(
         return ComparisonResult(comparison, length, ComparisonRecord(description=name, reason=reason), "undecided")
     float32 = relative_difference(*pair)
     if comparison.informational:
-        note = f"{name}: the outputs differ by {float32:.1g}" if float32 > ZERO_TOLERANCE else ""
+        differ = f"the outputs differ by {float32:.1g}"
+        note = f"{comparison.note} ({differ})" if comparison.note and float32 > tolerance else f"{name}: {differ}"
+        note = note if float32 > ZERO_TOLERANCE else ""
         record = ComparisonRecord(description=name, float32=float32, reason=note)
         return ComparisonResult(comparison, length, record, "held", pair)
     float64: float | None = None

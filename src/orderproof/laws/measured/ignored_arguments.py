@@ -85,7 +85,10 @@ def _positions(calls: CachedCalls) -> OutputPair:
 
 def _mask(calls: CachedCalls) -> OutputPair:
     mask = torch.ones(calls.default_tokens.shape[:2], dtype=torch.bool)
-    mask[:, -1 if calls.adapter.right_padding_only else 1] = False
+    if calls.adapter.right_padding_only:
+        mask[:, mask.shape[1] // 2 :] = False  # a stride may leave out the last token
+    else:
+        mask[:, 1] = False
     unmasked = calls.forward(calls.default_tokens, mask=torch.ones_like(mask))
     masked = calls.forward(calls.default_tokens, mask=mask)
     if calls.adapter.right_padding_only:
