@@ -56,7 +56,7 @@ class SizeEnvironment(ShapeEnv):
         self.fixed_at: dict[sympy.Symbol, str] = {}
         self.why_unreadable: Callable[[Any], str] = lambda _: ""
         self.unreadable = ""
-        # The first record of torch's trace ends it unless a folder was asked for; that of a symbol imports the compiler.
+        # Without a folder torch's trace ends at its first record: that of a symbol would import the compiler.
         trace_structured("orderproof", metadata_fn=dict, suppress_context=True, expect_trace_id=False)
         with _without_validator():
             super().__init__(**options)
