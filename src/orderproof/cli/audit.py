@@ -32,6 +32,7 @@ def audit(
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
     attention: options.AttentionBackend = None,
+    dtype: options.Dtype = None,
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
@@ -69,8 +70,10 @@ def audit(
         token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
     )
     if against:
-        check_port_options(subject, against, certificate=certificate, layout=layout, attention=attention, length=length)
-    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
+        check_port_options(
+            subject, against, certificate=certificate, layout=layout, attention=attention, dtype=dtype, length=length
+        )
+    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network, dtype=dtype)
     options.check_laws(law, against)
     check_length(length)
     expected = options.parse_expectations(expect)
@@ -93,6 +96,7 @@ def audit(
                     subject,
                     tiny=tiny,
                     attention=attention,
+                    dtype=dtype,
                     seed=seed,
                     layout=layout,
                     allow_network=allow_network,

@@ -45,6 +45,7 @@ def prove(
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
     attention: options.AttentionBackend = None,
+    dtype: options.Dtype = None,
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
@@ -70,7 +71,7 @@ def prove(
     layout = parse_layout(
         token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
     )
-    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
+    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network, dtype=dtype)
     options.check_laws(laws)
     if len(laws) > 1:  # one of several options would be dropped in silence
         raise UsageError(f"expected one --law; got {', '.join(laws)}; orderproof audit checks several")
@@ -87,7 +88,7 @@ def prove(
             update(f"loading {subject}", 0, 3)
             loaded = load_subject(
                 subject, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
-                kind=as_kind,
+                kind=as_kind, dtype=dtype,
             )  # fmt: skip
             from orderproof.auditing.api import audit_context, report_on_law
             from orderproof.auditing.explain.findings import undecide_inapplicable

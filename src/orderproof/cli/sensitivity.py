@@ -73,8 +73,9 @@ def sensitivity(
         from orderproof.word_order.sensitivity import BUNDLED_SOURCE, measure_sensitivity
 
         subject = load_subject(
-            spec, tiny=False, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network
-        )
+            spec, tiny=False, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network,
+            dtype=None if spec is None else "float32",
+        )  # fmt: skip
         source = BUNDLED_SOURCE if file is None else Path(file).name
         result = measure_sensitivity(
             subject, sentences, source=source, pooling=pooling, limit=limit, seed=seed, progress=update
