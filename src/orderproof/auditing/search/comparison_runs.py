@@ -12,6 +12,11 @@ For outputs that must differ it is the other way round:
                                     the difference remains    small but real: the outputs differ, as they must
                                     neither                   undecided
 
+Weights in a narrower dtype than float32 round so much that their outputs hardly decide anything. Outputs that should
+be equal and are not, and outputs that must differ, are compared in float32, with the same weights: then as above. Where
+float32 shows no difference and the narrow dtype a large one, the law is refuted in that dtype if one of the two calls
+is much further from its output in float32 than the other.
+
 A difference is repeated on a copy of the model as it was before its first call. If it is gone there, it is state that
 an earlier call left, which the law stateless is about.
 """
@@ -35,6 +40,7 @@ from orderproof.tolerances import (
     ZERO_TOLERANCE,
 )
 
+DTYPE_FACTOR = 16  # one of two calls has so many times the rounding error of the other: it computes something else
 DTYPE_UNITS = 32  # [units of rounding of the output's dtype] a difference below may be rounding: 0.25 in bfloat16
 SAME_CALL = "both outputs are of one call, so the comparison shows nothing"
 
@@ -104,6 +110,8 @@ def _run_once(
         record = ComparisonRecord(description=name, reason=failure_reason(error))
         return ComparisonResult(comparison, length, record, "not_applicable" if unsupported else "undecided")
     expected, actual = pair = (outputs[0], outputs[1])
+    if calls.is_narrow and law.confirm_in_float64 and not comparison.informational and not _decides(comparison, pair):
+        return _in_float32(comparison, calls, length, tolerance, law, pair, refuted_before=refuted_before)
     if expected.shape != actual.shape:
         if comparison.expects_difference:
             return ComparisonResult(comparison, length, ComparisonRecord(description=name, float32=1.0), "held")
@@ -137,6 +145,45 @@ def _run_once(
     reason = "" if verdict == "held" else f"{name}: {doubt}" if doubt else note
     record = ComparisonRecord(description=name, float32=float32, float64=float64, reason=reason)
     return ComparisonResult(comparison, length, record, verdict, pair)
+
+
+def _decides(comparison: Comparison, pair: tuple[Tensor, Tensor]) -> bool:
+    """True if outputs in a narrow dtype decide a comparison: they are equal up to the last bits, or clearly differ."""
+    expected, actual = pair
+    if expected.shape != actual.shape or not bool(expected.isfinite().all()) or not bool(actual.isfinite().all()):
+        return True
+    size = relative_difference(*pair)
+    return size >= _least_difference(actual) if comparison.expects_difference else size <= ZERO_TOLERANCE
+
+
+def _in_float32(
+    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw,
+    narrow: tuple[Tensor, Tensor], *, refuted_before: bool,
+) -> ComparisonResult:  # fmt: skip
+    """The result in float32, unless only the narrow dtype has a difference that rounding does not explain."""
+    wide = (calls.as_before_the_first_call() or calls).float32  # without the state that earlier calls left
+    result = _run_once(comparison, wide, length, tolerance, law, refuted_before=refuted_before)
+    size = relative_difference(*narrow)
+    must_differ, cannot_run = comparison.expects_difference, result.outputs is None
+    if must_differ or size < _least_difference(narrow[1]) or (result.verdict != "held" and not cannot_run):
+        return result
+    name, dtype = comparison.description, str(narrow[1].dtype).removeprefix("torch.")
+    if cannot_run:
+        reason = f"{name}: in {dtype}, and it cannot be run in float32 ({result.record.reason})"
+    elif _errors_differ(narrow, result.outputs):
+        reason = f"{name}: in {dtype} only"
+    else:
+        return result
+    record = ComparisonRecord(description=name, float32=size, reason=reason)
+    return ComparisonResult(comparison, length, record, "refuted", narrow)
+
+
+def _errors_differ(narrow: tuple[Tensor, Tensor], wide: tuple[Tensor, Tensor] | None) -> bool:
+    """True if one of two outputs is much further from what it is in float32 than the other."""
+    if wide is None or any(x.shape != y.shape for x, y in zip(narrow, wide, strict=True)):
+        return False
+    errors = sorted(relative_difference(x, y) for x, y in zip(narrow, wide, strict=True))
+    return errors[1] > DTYPE_FACTOR * max(errors[0], torch.finfo(narrow[0].dtype).eps)
 
 
 def _least_difference(output: Tensor) -> float:
