@@ -86,3 +86,18 @@ def test_an_argument_that_changes_only_the_rounding_is_ignored() -> None:
     found = measured(adapter, "ignored_arguments")
     assert found.verdict == "refuted"
     assert found.reason.startswith("position ids must change the output")
+
+
+@pytest.mark.parametrize(("added", "verdict"), [(1.0, "refuted"), (SMALL, "undecided")])
+def test_a_difference_of_a_model_that_does_not_run_in_float32(added: float, verdict: str) -> None:
+    class Stuck(Faulty):
+        def cast_to(self, dtype: torch.dtype) -> Self:
+            if dtype == torch.float32:
+                raise RuntimeError("no float32")
+            return super().cast_to(dtype)
+
+    adapter = decoder(added=added)
+    adapter.__class__ = Stuck
+    found = measured(adapter, "cached_decoding")
+    assert found.verdict == verdict
+    assert "and it cannot be run in float32 (RuntimeError: no float32" in found.reason

@@ -203,7 +203,12 @@ class CachedCalls:
     @property
     def is_narrow(self) -> bool:
         """True if the weights are in a dtype that rounds more than float32."""
-        return torch.finfo(weight_dtype(self.adapter.module)).eps > torch.finfo(torch.float32).eps
+        return torch.finfo(self.weight_dtype).eps > torch.finfo(torch.float32).eps
+
+    @property
+    def weight_dtype(self) -> torch.dtype:
+        """The dtype of the weights."""
+        return weight_dtype(self.adapter.module)
 
     @cached_property
     def attention_backends(self) -> dict[str, CachedCalls]:
