@@ -65,7 +65,7 @@ def sensitivity(
     from orderproof.word_order.sentences import read_sentences
 
     spec = None if model == "-" else model
-    check_subject(spec, tiny=False, attention=attention, layout=Layout(), allow_network=allow_network)
+    form = check_subject(spec, tiny=False, attention=attention, layout=Layout(), allow_network=allow_network)
     check_options(pooling, limit)
     sentences = None if file is None else read_sentences(file)
     with progress(quiet=quiet) as update:
@@ -74,7 +74,7 @@ def sensitivity(
 
         subject = load_subject(
             spec, tiny=False, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network,
-            dtype=None if spec is None else "float32",
+            dtype="float32" if form in ("folder", "hub") else None,
         )  # fmt: skip
         source = BUNDLED_SOURCE if file is None else Path(file).name
         result = measure_sensitivity(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orderproof.cli import keep_until_the_end
 from orderproof.errors import UsageError
-from orderproof.subject_spec import Layout, check_spec, kind_assumption
+from orderproof.subject_spec import Layout, SpecForm, check_spec, kind_assumption
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,8 +26,8 @@ def check_subject(
     layout: Layout,
     allow_network: bool,
     dtype: str | None = None,
-) -> None:
-    """Check the arguments before torch is imported: the subject exists, and the options fit it.
+) -> SpecForm | None:
+    """Check the arguments before torch is imported: the subject exists, and the options fit its form, which is returned.
 
     Raises `UsageError` and `SubjectError`.
     """
@@ -42,6 +42,8 @@ def check_subject(
         form = check_spec(spec, tiny=tiny, attention=attention, dtype=dtype, allow_network=allow_network)
         if layout.stated and form not in ("object", "onnx"):
             raise UsageError(f"expected file.py:name or file.onnx with {layout.stated}; {spec} states its own inputs")
+        return form
+    return None
 
 
 def load_subject(
