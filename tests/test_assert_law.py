@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import warnings
+from datetime import date
 
 import pytest
 import torch
 from torch import nn
 
+from orderproof import assert_conforms, audit
+from orderproof.configuration.baseline import baseline_text
 from orderproof.errors import SubjectError, UsageError
 from orderproof.laws import find_law
 from orderproof.pytest_plugin import assert_law
@@ -134,3 +137,24 @@ def test_torchs_trace_does_not_fill_the_log_of_a_failed_test(caplog: pytest.LogC
     assert_law(Causal(), "causal", X)
     assert not [r for r in caplog.records if r.name == "torch.__trace"]
     assert trace.handlers == before
+
+
+def test_a_model_that_does_what_its_kind_should_conforms():
+    findings = assert_conforms(Causal(), X, kind="decoder", fast=True, laws=["causal", "permutation"])
+    assert [(f.law, f.outcome) for f in findings] == [("causal", "pass"), ("permutation", "yes")]
+    with pytest.raises(AssertionError, match="OP201 causal FAIL: expected to hold"):
+        assert_conforms(Attention(), X, kind="decoder", fast=True, laws=["causal"])
+    assert assert_conforms(Attention(), X, kind="decoder", fast=True, laws=["causal"], expect={"causal": "fails"})
+    with pytest.raises(UsageError, match="expected kind to be decoder or encoder; got 'decodr'"):
+        assert_conforms(Attention(), X, kind="decodr")
+
+
+def test_a_baseline_accepts_a_finding_and_a_stale_entry_fails(tmp_path):
+    report = audit(Attention(), inputs=X, kind="decoder", fast=True, laws=["causal"])
+    base = tmp_path / "base.toml"
+    base.write_text(baseline_text([report], None, today=date(2100, 1, 1)).replace('reason = ""', 'reason = "known"'))
+    assert assert_conforms(Attention(), X, kind="decoder", fast=True, laws=["causal"], baseline=base)
+    with pytest.raises(AssertionError, match=r"base.toml:4: stale: no such finding of OP201 causal of Attention"):
+        assert_conforms(
+            Attention(), X, kind="decoder", fast=True, laws=["causal"], expect={"causal": "fails"}, baseline=base
+        )

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FILES = (
     "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md", ".pre-commit-config.yaml",
-    ".github/workflows/ci.yml", "tools/release.py",
+    ".github/workflows/ci.yml", "tools/release.py", "action.yml", ".pre-commit-hooks.yaml",
 )  # fmt: skip
 
 

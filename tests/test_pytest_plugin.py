@@ -12,9 +12,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from orderproof.pytest_plugin import OPTION, OrderproofFixture, assert_law, merge_reports
+from orderproof.pytest_plugin import OPTION, OrderproofFixture, assert_law
 from orderproof.records.audit import Report
 from orderproof.report import audit_schema
+from orderproof.report.merged_report import merge_reports
 from tests.docs.code_blocks import blocks
 from tests.report import examples
 
@@ -278,7 +279,8 @@ def test_the_fixture_is_the_function():
 
 
 def test_reports_are_combined_in_one_that_renders():
-    report = merge_reports([("a.py::test", examples.hostile()), ("b.py::test", examples.causal_proof())], "project")
+    reports = [("a.py::test", examples.hostile()), ("b.py::test", examples.causal_proof())]
+    report = merge_reports(reports, "project", "test session", "tests: 2")
     assert Report.from_json(report.to_json()) == report
     assert report.seconds == 0.0
     assert report.subject.parameters == 2

@@ -24,7 +24,7 @@ def test_a_spec_has_a_form(spec: str, form: str, tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     for file in ("checkpoint/config.json", "model.py", "folder_package.py"):
         Path(file).parent.mkdir(exist_ok=True)
-        Path(file).touch()
+        Path(file).write_text("build = None\n")
     assert check_spec(spec) == form
 
 
@@ -66,3 +66,35 @@ def test_a_length_has_an_order() -> None:
     check_length(2)
     with pytest.raises(UsageError, match="at least 2 tokens; got 1"):
         check_length(1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from elsewhere import *",
+        "globals()['build'] = 1",
+        "exec('build = 1')",
+        "def __getattr__(name): ...",
+        "import sys\nsys.modules[__name__].build = 1",
+        "if True:\n    import torch as build",
+        "def make():\n    global build\n    build = 1",
+        "for build in (): ...",
+        "def",
+    ],
+)
+def test_a_name_that_a_module_may_have_is_looked_up_when_it_is_imported(text: str, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(text)
+    assert check_spec(f"{tmp_path}/model.py:build") == "object"
+
+
+def test_a_name_that_a_module_does_not_have_is_refused_before_it_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pack_of_names/inner").mkdir(parents=True)
+    for place in ("model.py", "pack_of_names/__init__.py", "pack_of_names/inner/__init__.py", "pack_of_names/m.py"):
+        Path(place).write_text("def build(): ...\n\nclass Model:\n    inner = None\n")
+    for place in ("model.py", "pack_of_names", "pack_of_names.inner", "pack_of_names.m"):
+        with pytest.raises(SubjectError, match="nothing is named 'bild' there; did you mean 'build'"):
+            check_spec(f"{place}:bild")
+        assert check_spec(f"{place}:Model.other") == "object"

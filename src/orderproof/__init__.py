@@ -11,6 +11,8 @@ if TYPE_CHECKING:  # the names below are imported on first use, so that `import 
     from orderproof import positions as positions
     from orderproof.adapter import ModelAdapter as ModelAdapter
     from orderproof.adapter import ModelOutput as ModelOutput
+    from orderproof.assertions import assert_conforms as assert_conforms
+    from orderproof.assertions import assert_law as assert_law
     from orderproof.auditing import audit as audit
     from orderproof.auditing import prove as prove
     from orderproof.encodings import attention as attention
@@ -22,6 +24,8 @@ if TYPE_CHECKING:  # the names below are imported on first use, so that `import 
 _EXPORTS = {
     "audit": "orderproof.auditing",
     "prove": "orderproof.auditing",
+    "assert_conforms": "orderproof.assertions",
+    "assert_law": "orderproof.assertions",
     "attention": "orderproof.encodings",
     "ModelOutput": "orderproof.adapter",
     "ModelAdapter": "orderproof.adapter",
@@ -53,6 +57,8 @@ __all__ = [
     "ModelOutput",
     "OrderproofError",
     "Report",
+    "assert_conforms",
+    "assert_law",
     "attention",
     "audit",
     "encodings",

@@ -1,11 +1,14 @@
 """Laws of order as assertions in a pytest suite.
 
-    from orderproof.pytest_plugin import assert_law
+    from orderproof.pytest_plugin import assert_conforms, assert_law
 
     def test_no_token_sees_a_later_one():
         assert_law(Decoder(), "causal", inputs=torch.randn(2, 7, 16))
 
-The fixture `orderproof` has the same function and needs no import. `pytest --orderproof-report FILE` writes all
+    def test_it_is_a_decoder():
+        assert_conforms(Decoder(), torch.randn(2, 7, 16), kind="decoder")
+
+The fixture `orderproof` has the same functions and needs no import. `pytest --orderproof-report FILE` writes all
 findings of the session to one report (.json or .html) at its end.
 
 pytest imports this module in every session of every project of the environment, so torch and pydantic are imported
@@ -14,26 +17,19 @@ only when a law is asserted.
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orderproof.assertions import assert_conforms, assert_law, on_report
+
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator
 
-    from torch import nn
+    from orderproof.records.audit import Report
 
-    from orderproof.auditing.record.law_walk import Weights
-    from orderproof.models import Subject
-    from orderproof.models.plain_module import Inputs
-    from orderproof.records.audit import Expectation, Finding, Report
-    from orderproof.subject_spec import StatedAxes
-
+__all__ = ["OrderproofFixture", "assert_conforms", "assert_law"]
 OPTION = "--orderproof-report"
 SUFFIXES = (".html", ".json")
 REPORT_ATTRIBUTE = "orderproof"  # attribute of pytest's report of a test: the reports of that test
@@ -42,105 +38,11 @@ _REPORTS_KEY = pytest.StashKey[list[ReportData]]()
 _sessions: list[list[ReportData]] = []  # reports of the running test, for each session of this process
 
 
-def assert_law(
-    model: nn.Module | Subject | str,
-    law: str,
-    inputs: Inputs | None = None,
-    *,
-    length: int | None = None,
-    expect: Expectation = "holds",
-    weights: Weights = "all",
-    token_axis: int | Sequence[int | None] | None = None,
-    outputs: StatedAxes | None = None,
-    together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
-    mode: str = "eval",
-    roles: Mapping[str, str] | None = None,
-    seed: int = 0,
-) -> tuple[Finding, ...]:
-    """Assert that a law holds for a model (`expect="fails"`: that it fails), at every output to which it applies.
-
-    Returns the findings. Raises `AssertionError` where a check fails or is undecided and where the law applies to no
-    output; `UsageError` and `SubjectError` for wrong arguments.
-    """
-    __tracebackhide__ = True
-    from orderproof.auditing.api import as_subject, audit_context, report_on_law
-    from orderproof.errors import UsageError
-    from orderproof.laws import find_law
-    from orderproof.models.modes import check_mode
-    from orderproof.records.audit import Expectation
-    from orderproof.subject_spec import Layout
-
-    if expect not in get_args(Expectation):
-        raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
-    with _suppress_torch_warnings(), _preserve_training_mode(model):
-        layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
-        subject = as_subject(model, inputs=inputs, layout=layout)
-        context = audit_context(subject, length=length, seed=seed)
-        report = report_on_law(context, law, expect={find_law(law).name: expect}, weights=weights)
-    record_report(report)
-    message = _failure_message(report)
-    if message:
-        raise AssertionError(message)
-    return report.findings
-
-
-@contextmanager
-def _suppress_torch_warnings() -> Iterator[None]:
-    """Silence the warnings of torch while it records a graph: as errors they would decide the verdict.
-
-    pytest's log handlers are removed from torch's trace, which has thousands of empty lines; TORCH_TRACE still works.
-    """
-    trace = logging.getLogger("torch.__trace")
-    handlers = [handler for handler in trace.handlers if type(handler).__module__.startswith("_pytest.")]
-    for handler in handlers:
-        trace.removeHandler(handler)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for handler in handlers:
-            trace.addHandler(handler)
-
-
-@contextmanager
-def _preserve_training_mode(model: object) -> Iterator[None]:
-    """Restore the training mode of every submodule: an audit switches the module to eval mode."""
-    from torch import nn
-
-    modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
-
-
-def _failure_message(report: Report) -> str:
-    """The failed and undecided findings with their evidence, over several lines; empty without any."""
-    from orderproof.report import phrases
-    from orderproof.report.evidence import align_rows, evidence_rows, finding_headline
-
-    findings = report.findings
-    name = phrases.escape_control_characters(report.subject.name)
-    unmet = [f for f in findings if not f.expectation_met]
-    if not unmet and findings[0].expected != "any" and all(f.verdict == "not_applicable" for f in findings):
-        reasons = "; ".join(f"{f.output}: {f.reason}" for f in findings)
-        return phrases.escape_control_characters(
-            f"{phrases.law_title(findings[0])} does not apply to {name}, so nothing was asserted: {reasons}"
-        )
-    lines = []
-    for finding in unmet:
-        lines += [f"{finding_headline(finding)}: {name}", *align_rows(evidence_rows(finding))]
-    return "\n".join(lines)
-
-
 class OrderproofFixture:
     """The value of the fixture `orderproof`."""
 
     assert_law = staticmethod(assert_law)
+    assert_conforms = staticmethod(assert_conforms)
 
 
 @pytest.fixture(scope="session", name="orderproof")
@@ -159,6 +61,9 @@ def record_report(report: Report) -> None:
     """Keep a report for the file of the running session, where it writes one."""
     if _sessions:
         _sessions[-1].append(report.model_dump(by_alias=True))
+
+
+on_report(record_report)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -223,11 +128,14 @@ class _ReportCollector:
         from orderproof.errors import OrderproofError, first_line
         from orderproof.records.audit import Report
         from orderproof.report import write_html, write_json
+        from orderproof.report.merged_report import merge_reports
 
         pairs = [(test, Report.model_validate(data)) for test, data in sorted(self.reports, key=lambda pair: pair[0])]
         write = write_html if self.target.suffix.lower() == ".html" else write_json
         try:
-            write(merge_reports(pairs, self.project), self.target)
+            tests = len({test for test, _ in pairs})
+            made_of = f"tests that asserted laws: {tests}"
+            write(merge_reports(pairs, self.project, "test session", made_of), self.target)
         except OrderproofError as error:
             self.summary_line = f"orderproof: {error}"
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
@@ -241,33 +149,3 @@ class _ReportCollector:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the place of the report, or why there is none."""
         terminalreporter.write_line(self.summary_line)
-
-
-def merge_reports(reports: list[tuple[str, Report]], project: str) -> Report:
-    """Merge the reports of several tests; the output of a finding is prefixed with its test and subject."""
-    from orderproof._version import __version__
-    from orderproof.records.audit import Report, SubjectRecord
-
-    findings, lemmas, notes, versions = [], {}, [], {}
-    for test, report in reports:
-        place = f"{test}: {report.subject.name}"
-        findings += [f.model_copy(update={"output": f"{place}, {f.output}"}) for f in report.findings]
-        notes += [f"{place}: {note}" for note in report.notes]
-        lemmas.update(report.lemma_statements)
-        versions.update(report.versions)
-    subjects = list({report.subject.model_dump_json(): report.subject for _, report in reports}.values())
-    tests = len({test for test, _ in reports})
-    return Report(
-        orderproof_version=__version__,
-        subject=SubjectRecord(
-            name=project,
-            kind="test session",
-            parameters=sum(subject.parameters for subject in subjects),
-            detail=f"tests that asserted laws: {tests}; subjects: {len(subjects)}",
-        ),
-        findings=tuple(findings),
-        lemma_statements=lemmas,
-        notes=tuple(dict.fromkeys(notes)),
-        versions=versions,
-        seconds=round(sum(report.seconds for _, report in reports), 3),
-    )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
 from orderproof.errors import CheckpointError, SubjectError, UsageError
+from orderproof.object_names import check_name, function_names, on_import_path
 from orderproof.registry import did_you_mean
 
 SpecForm = Literal["architecture", "folder", "object", "onnx", "hub"]
@@ -148,6 +147,8 @@ class Layout:
             kind, _, marked = role.partition(":")
             if role not in ROLES:
                 raise UsageError(f"expected a role, one of {', '.join(ROLES)}; got {role!r}{did_you_mean(role, ROLES)}")
+            if (kind == "mask" and layout.mask) or (kind == "positions" and layout.position_ids):
+                raise UsageError(f"expected the role {kind} for one argument; got it for {name!r} too")
             if kind == "mask":
                 layout = replace(layout, mask=f"{name}={marked}" if marked else name)
             elif kind == "positions":
@@ -165,21 +166,17 @@ def parse_layout(
     outputs: Sequence[str] | None,
     *,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Sequence[str] | None = None,
 ) -> Layout:
     """The layout that options state. Raises `UsageError`."""
-    if mask is not None:
-        parse_stated_mask(mask)
     axes: list[int | None] = []
     for text in (token_axis or "").split(",") if token_axis is not None else ():
         if not re.fullmatch(r"-?\d+|none", text.strip()):
             raise UsageError(f"expected --token-axis as 1, or one for each input as none,1; got {token_axis!r}")
         axes.append(None if text.strip() == "none" else int(text))
     token_axes = axes[0] if len(axes) == 1 else tuple(axes) or None
-    layout = Layout(token_axes, parse_stated_axes(outputs), together, mask, position_ids, mode)
+    layout = Layout(token_axes, parse_stated_axes(outputs), together, mode=mode)
     return layout.with_roles(parse_roles(roles))
 
 
@@ -251,18 +248,8 @@ def object_location(spec: str) -> tuple[str, str]:
         with on_import_path(Path.cwd()):
             if package not in sys.modules and importlib.util.find_spec(package) is None:
                 raise SubjectError(f"{spec}: no module named {package}")
+    check_name(spec, place, name.partition(".")[0])
     return place, name
-
-
-@contextmanager
-def on_import_path(folder: Path) -> Iterator[None]:
-    """Put a folder first on the import path."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        if str(folder) in sys.path:
-            sys.path.remove(str(folder))
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -277,9 +264,8 @@ def check_folder(path: Path, label: str) -> None:
     if path.suffix.lower() in PICKLE_SUFFIXES:
         problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
     elif path.is_file() and path.suffix == ".py":
-        problem = (
-            f"expected {path}:NAME, a module in it or a function that returns one; got the file alone{_names_in(path)}"
-        )
+        names = function_names(path)
+        problem = f"expected {path}:NAME, a module in it or a function that returns one; got the file alone{names}"
     elif path.is_file():
         problem = f"expected a checkpoint folder with {CONFIG_FILE} and {WEIGHTS_FILE}; got a file"
     else:
@@ -293,23 +279,6 @@ def check_onnx_file(path: Path, attention: str | None = None) -> None:
         raise CheckpointError(f"{path}: no such file")
     if attention is not None:
         raise UsageError(f"attention can be chosen for transformers models only; got {path}")
-
-
-def _names_in(path: Path) -> str:
-    """The functions of a file that need no arguments, for a message; empty if there are none."""
-    try:
-        statements = ast.parse(path.read_text(encoding="utf-8")).body
-    except (OSError, SyntaxError, ValueError):
-        return ""
-    names = [
-        s.name
-        for s in statements
-        if isinstance(s, ast.FunctionDef)
-        and len(s.args.posonlyargs) + len(s.args.args) == len(s.args.defaults)
-        and None not in s.args.kw_defaults
-        and not s.name.startswith("_")
-    ]
-    return f"; its functions without arguments: {', '.join(names[:6])}" if names else ""
 
 
 def _may_be_cached(name: str) -> bool:

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from orderproof.configuration.project_file import find_configuration
 from tests.cli.conftest import Run
 
 
@@ -30,3 +33,15 @@ def test_a_file_that_exists_is_kept(run: Run, tmp_path: Path) -> None:
     assert "ModelAdapter" in file.read_text()
     assert run("init", "model")[0] == 2
     assert run("init", "adapter", "--output", str(tmp_path / "no" / "file.py"))[0] == 2
+
+
+def test_a_first_configuration_can_be_read_back(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text("from torch import nn\n\nclass Model(nn.Module):\n    pass\n")
+    assert run("init", "config", "--output", "orderproof.toml") == (0, "written: orderproof.toml\n", "")
+    found = find_configuration(tmp_path)
+    assert found is not None
+    assert {name: each.spec for name, each in found.subjects.items()} == {"Model": "model.py:Model"}
+    code, _, err = run("init", "adapter", "model.py")
+    assert (code, "expected no package with adapter" in err) == (2, True)
+    assert run("init", "config", "absent")[0] == 2

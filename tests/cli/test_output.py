@@ -57,6 +57,7 @@ def test_no_color_is_obeyed(run: Run, monkeypatch: pytest.MonkeyPatch, no_color:
         monkeypatch.setenv("NO_COLOR", no_color)
     done = run("prove", CAUSAL, "--law", "causal")
     assert bool(re.search(r"\x1b\[[\d;]*3[0-7]", done.out)) == coloured
+    assert ("\x1b" in done.out) == coloured  # nor bold
 
 
 def test_nothing_is_coloured_where_there_is_no_terminal(run: Run) -> None:

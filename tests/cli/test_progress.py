@@ -74,6 +74,15 @@ def test_names_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -
     assert lines(capsys) == [r"orderproof: loading \x1b[2K\n ..."]
 
 
+def test_a_terminal_without_colour_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert console.has_live_display()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not console.has_live_display()
+
+
 def test_quiet_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with console.progress(quiet=True) as update, atlas_progress(quiet=True) as show:
         update("loading", 0, 1)

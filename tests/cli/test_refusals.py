@@ -60,8 +60,18 @@ def test_refusal_is_one_line(run: Run, arguments: list[str], message: str) -> No
     assert re.search(message, line)
 
 
-def test_unknown_option_and_missing_law_are_usage_errors(run: Run) -> None:
-    for arguments in (["audit", "--nonsense"], ["prove", CAUSAL], ["list", "nonsense"], ["nonsense"]):
+def test_a_proof_of_no_law_lists_those_that_can_be_proved(run: Run) -> None:
+    done = run("prove", CAUSAL)
+    assert (done.code, done.out) == (2, "")
+    first, *_, last = done.err.splitlines()
+    assert first.startswith("OP101  permutation         A permutation of the tokens")
+    assert "OP204  batch" in done.err
+    assert "OP301" not in done.err  # measured
+    assert last == f"orderproof: expected one of these laws: orderproof prove {CAUSAL} --law permutation"
+
+
+def test_unknown_options_and_missing_arguments_are_usage_errors(run: Run) -> None:
+    for arguments in (["audit", "--nonsense"], ["prove"], ["list", "nonsense"], ["nonsense"]):
         done = run(*arguments)
         assert (done.code, done.out) == (2, "")
         assert "Traceback" not in done.err
@@ -106,7 +116,8 @@ def test_where_nothing_can_be_written_is_reported_before_any_work(
     monkeypatch.chdir(tmp_path)
     for command in ("audit", "prove", "sensitivity", "claims", "atlas", "compare"):
         name = "atlas_progress" if command == "atlas" else "progress"
-        monkeypatch.setattr(sys.modules[f"orderproof.cli.{command}"], name, no_work)
+        module = "audit_run" if command == "audit" else command
+        monkeypatch.setattr(sys.modules[f"orderproof.cli.{module}"], name, no_work)
     line = one_line(run(*arguments, "--json", "absent/found.json"))
     error = (
         "cannot write 'absent/found.json': No such file or directory; give a file name in an existing, writable folder"

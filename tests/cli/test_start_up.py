@@ -21,6 +21,8 @@ REFUSED = [
     ["audit", "missing_file"],
     ["audit", "./missing.py:f"],
     ["audit", "missing_package:f"],
+    ["audit", "model.py:bild"],
+    ["prove", "model:bild", "--law", "causal"],
     ["audit", "missing.py:f", "--token-axis", "1"],
     ["audit", "organisation/missing"],
     ["audit", "empty"],
@@ -52,6 +54,7 @@ REFUSED = [
     ["audit", "arch:llama", "--law", "same_prefill"],
     ["audit", "arch:llama", "--against", "nothing"],
     ["audit", "arch:llama", "--against", "mlx", "--length", "9"],
+    ["init", "config", "missing"],
     ["ports", "nosuch"],
     ["ports", "--against", "nothing"],
     ["ports", "--from-json", "missing.json"],
@@ -78,6 +81,7 @@ for arguments in json.loads(sys.argv[1]):
 def outcomes(commands: list[list[str]], folder: Path) -> list[tuple[int, list[str]]]:
     """The exit code of each command, and the heavy packages imported so far."""
     (folder / "empty").mkdir()
+    (folder / "model.py").write_text("import torch\n\ndef build(): ...\n")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(commands)], cwd=folder, capture_output=True, text=True, check=False
     )

@@ -5,7 +5,7 @@
     ```console                    lines after `$ ` are run; the lines below must occur in the output, in order
     ```console long               is not run; listed with a reason in `LONG`
     ```yaml title="study.yaml"    is written to that file
-    ```text, ```yaml              is not code of this package
+    ```text, ```yaml, ```toml     is not code of this package
 
 A line `...` replaces omitted lines. Numbers that are rounding errors (1.8e-07, 2^-29) may differ.
 """
@@ -25,7 +25,7 @@ from unittest import mock
 
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]))
-PLAIN = {"text", "yaml"}
+PLAIN = {"text", "toml", "yaml"}
 # Blocks that are not run: the first command of each, and the reason.
 LONG = {
     "make audit": "creates an environment and installs torch; its last step is run as `orderproof audit`",

@@ -75,7 +75,7 @@ def test_a_target_that_is_no_module_is_one_clear_line(file, name, message):
 def test_a_missing_or_broken_file_is_one_clear_line(tmp_path):
     with pytest.raises(SubjectError, match=r"no file .*absent\.py"):
         load(f"{tmp_path / 'absent.py'}:build")
-    (tmp_path / "broken.py").write_text("import nowhere_at_all")
+    (tmp_path / "broken.py").write_text("import nowhere_at_all\nbuild = None")
     with pytest.raises(SubjectError, match=r"running .*broken\.py raised ModuleNotFoundError: .*, broken\.py:1$"):
         load(f"{tmp_path / 'broken.py'}:build")
 
@@ -84,10 +84,10 @@ def test_a_missing_or_broken_package_is_one_clear_line(tmp_path, monkeypatch):
     with pytest.raises(SubjectError, match="no module named nowhere_at_all"):
         load("nowhere_at_all.models:build")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "broken_package_a.py").write_text("import nowhere_at_all")
+    (tmp_path / "broken_package_a.py").write_text("import nowhere_at_all\nbuild = None")
     with pytest.raises(SubjectError, match="importing broken_package_a raised ModuleNotFoundError"):
         load("broken_package_a:build")
-    (tmp_path / "broken_package_b.py").write_text("1 / 0")
+    (tmp_path / "broken_package_b.py").write_text("build = 1 / 0")
     with pytest.raises(SubjectError, match="importing broken_package_b raised ZeroDivisionError"):
         load("broken_package_b:build")
 

@@ -158,6 +158,16 @@ def test_the_last_line_is_the_exit_code_and_its_meaning(make, last):
     assert printed(make()).splitlines()[-1] == last
 
 
+def test_the_last_line_names_each_law_once():
+    report = examples.causal_proof()
+    failed = next(f for f in report.findings if f.outcome == "fail")
+    others = [failed.model_copy(update={"output": name, "call_mode": "padded"}) for name in ("second", "third")]
+    text = printed(report.model_copy(update={"findings": (*report.findings, *others)}), width=200)
+    assert text.splitlines()[-1] == (
+        "exit code 1: OP101 permutation FAIL: expected to fail, it holds (proved), and 2 more"
+    )
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize("make", [examples.everyday, examples.causal_proof, examples.measured, examples.hostile])
 def test_no_line_is_wider_than_the_terminal_or_ends_in_blanks(make, width):

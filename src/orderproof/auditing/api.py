@@ -102,8 +102,6 @@ def prove(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
     weights: Weights = "all",
@@ -123,7 +121,7 @@ def prove(
     check_expectation(expect, law)
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
-    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
+    layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
     with _unchanged(subject):
         context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
         results = _findings(context, law, expect, weights, uniform)
@@ -190,8 +188,6 @@ def audit(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
@@ -199,6 +195,7 @@ def audit(
     seed: int = 0,
     timeout: float | None = LAW_TIMEOUT,
     strict: bool = False,
+    fast: bool = False,
     against: Against | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -207,16 +204,23 @@ def audit(
     `laws` are names or codes; without them all laws are decided. A law that is named is expected to hold, a property
     too, where its kind expects nothing. `kind` ("decoder" or "encoder") decides what else is expected; `expect`
     overrides the expected results by law: with `{"permutation": "any"}` it is not a check. With `strict`, an expected
-    law that was not tested makes the exit code 3. With `against`, an engine by name or several, the laws of ports are
-    decided instead: the engine computes what the subject computes in transformers. `inputs`, `token_axis`, `outputs`,
-    `together`, `mask`, `position_ids` and `mode` are those of `from_module`. The graph is recorded and
-    run in this process, so a call that ends it (an abort, `os._exit`) ends the caller; the command `orderproof audit`
+    law that was not tested makes the exit code 3. With `fast`, only the laws that are proved are decided, and no call
+    of another length, number of rows or mask is compared. With `against`, an engine by name or several, the laws of
+    ports are decided instead: the engine computes what the subject computes in transformers. `inputs`, `token_axis`,
+    `outputs`, `together`, `roles` and `mode` are those of `from_module`. The graph is recorded and run in this
+    process, so a call that ends it (an abort, `os._exit`) ends the caller; the command `orderproof audit`
     writes the report so far. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
-    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
+    layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
     if against is not None:
-        given = {"inputs": inputs, "length": length, layout.stated: layout.stated or None, "kind": kind}
+        given = {
+            "inputs": inputs,
+            "length": length,
+            layout.stated: layout.stated or None,
+            "kind": kind,
+            "fast": fast or None,
+        }
         if unwanted := [name for name, value in given.items() if value is not None]:
             raise UsageError(f"expected no {unwanted[0]} with against, which compares two implementations")
         reports = audit_against(
@@ -227,7 +231,7 @@ def audit(
         with call_timeout(timeout):
             found = as_subject(subject, inputs=inputs, layout=layout, kind=kind)
         context = audit_context(found, length=length, seed=seed)
-        reports = run_audit(context, chosen=laws, expect=expect, timeout=timeout, progress=progress)
+        reports = run_audit(context, chosen=laws, expect=expect, timeout=timeout, fast=fast, progress=progress)
         return _last(reports, strict=strict)
 
 

@@ -22,7 +22,7 @@ from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.record.context import AuditContext
 from orderproof.diagnosis.rule import lemma_summaries
-from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
+from orderproof.errors import INTERNAL_ERROR, OrderproofError, UsageError, failure_reason, first_line
 from orderproof.laws import ProvedLaw, find_model_law, measured_laws, proved_laws
 from orderproof.laws.law import Law
 from orderproof.laws.measured import MeasuredLaw
@@ -34,6 +34,7 @@ from orderproof.records.audit import AttentionMap, Expectation, Finding, Report,
 from orderproof.records.document import versions
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 
+FAST_NOTE = "fast: measured laws were left out, and no call of another length, number of rows or mask was compared"
 KINDS_THAT_PACK = ("encoder", "causal_lm")
 Progress = Callable[[str, int, int], None]  # a text, the steps done, the steps in all
 
@@ -44,15 +45,20 @@ def run_audit(
     chosen: Sequence[str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
     timeout: float | None = LAW_TIMEOUT,
+    fast: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Report]:
-    """The report so far, after each step; `timeout` is for each law [s]. Raises `UsageError` for an unknown law."""
-    laws, expect = _laws(context, chosen, expect)
+    """The report so far, after each step; `timeout` is for each law [s]. Raises `UsageError` for an unknown law.
+
+    `fast`: laws that are proved, without runs in other calls; what is measured is left out, and a note says so.
+    """
+    laws, expect = _laws(context, chosen, expect, fast=fast)
     proved = [law for law in laws if isinstance(law, ProvedLaw)]
     measured = [law for law in laws if isinstance(law, MeasuredLaw)]
     show = progress or (lambda text, done, total: None)
     total = len(laws) + 2
-    audit = _AuditRun(context, expect, timeout)
+    audit = _AuditRun(context, expect, timeout, fast)
+    audit.notes += [FAST_NOTE] * fast
     with shared_walks():
         if proved:
             show("recording the graph", 0, total)
@@ -71,7 +77,7 @@ def run_audit(
         show(f"{measured[following].code} {measured[following].name}", len(proved) + following + 1, total)
         yield audit.report()
     audit.findings = undecide_inapplicable(audit.findings, [law.name for law in laws] if chosen else list(expect))
-    if has_sentences(context.subject):
+    if has_sentences(context.subject) and not fast:
         show("comparing two sentences", total - 1, total)
         audit.compare_sentences()
     audit.notes.extend(context.notes)
@@ -79,23 +85,33 @@ def run_audit(
 
 
 def undecided_report(
-    context: AuditContext, *, chosen: Sequence[str] | None = None, expect: Mapping[str, Expectation] | None = None
+    context: AuditContext,
+    *,
+    chosen: Sequence[str] | None = None,
+    expect: Mapping[str, Expectation] | None = None,
+    fast: bool = False,
 ) -> Report:
     """The report of an audit that reaches none of its laws. Raises `UsageError` for an unknown law."""
-    laws, expect = _laws(context, chosen, expect)
+    laws, expect = _laws(context, chosen, expect, fast=fast)
     findings = [_undecided(context, law, "", expect.get(law.name)) for law in laws]
     return build_report(context, findings, context.notes, time.perf_counter())
 
 
 def _laws(
-    context: AuditContext, chosen: Sequence[str] | None, expect: Mapping[str, Expectation] | None
+    context: AuditContext,
+    chosen: Sequence[str] | None,
+    expect: Mapping[str, Expectation] | None,
+    *,
+    fast: bool,
 ) -> tuple[list[ProvedLaw | MeasuredLaw], Mapping[str, Expectation]]:
-    """The chosen laws, or all of them, and what is expected."""
+    """The chosen laws, or all of them, and what is expected. Raises `UsageError` if `fast` leaves none of them."""
     expect = checked_expectations(expect, find_model_law)
     if not chosen:
-        every: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *measured_laws()]
+        every: list[ProvedLaw | MeasuredLaw] = [*proved_laws(), *([] if fast else measured_laws())]
         return every, {**expected_of_documents(every, context.subject), **expect}
     laws = [find_model_law(name) for name in chosen]
+    if fast and not (laws := [law for law in laws if isinstance(law, ProvedLaw)]):
+        raise UsageError(f"expected a law that is proved with fast; got {', '.join(chosen)}, measured")
     return laws, expectations_of_named_laws(laws, context.subject.model_kind, expect)
 
 
@@ -128,6 +144,7 @@ class _AuditRun:
     context: AuditContext
     expect: Mapping[str, Expectation]
     timeout: float | None
+    fast: bool = False
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     sentence_pair: SentencePair | None = None
@@ -160,7 +177,7 @@ class _AuditRun:
                 with preserved_settings(self.context.subject.name), time_limit(self.timeout):
                     self.findings.extend(
                         with_law(f, stated=stated is not None)
-                        for f in prove_law(self.context, law, ProofOptions(expect=stated))
+                        for f in prove_law(self.context, law, ProofOptions(expect=stated, other_calls=not self.fast))
                     )
             except TimeLimitExceeded:
                 reason = f"not done after {self.timeout:g} s"

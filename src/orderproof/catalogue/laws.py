@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from orderproof.catalogue.source import read_module, read_modules
 from orderproof.records.audit import Expectation, Kind
 from orderproof.registry import lookup_by_code
 
 PORTS = "orderproof.laws.ports"
-FOLDERS = ("orderproof.laws.proved", "orderproof.laws.measured", PORTS)
+PROVED = "orderproof.laws.proved"
+FOLDERS = (PROVED, "orderproof.laws.measured", PORTS)
 
 
 class LawEntry(NamedTuple):
@@ -22,12 +25,24 @@ class LawEntry(NamedTuple):
     trait: str
     kind: Kind
     expectation: Mapping[str, Expectation]
+    trait_if: Literal["holds", "fails"]
 
 
 def laws() -> tuple[LawEntry, ...]:
     """The proved laws, the measured ones and those of ports, each in the order of their codes."""
+    return _laws(tuple(module.file for folder in FOLDERS for module in read_modules(folder)))
+
+
+@cache
+def _laws(_files: tuple[Path, ...]) -> tuple[LawEntry, ...]:
     defaults = read_module("orderproof.laws.law").class_attributes("Law")
     return tuple(entry for folder in FOLDERS for entry in sorted(_entries(folder, defaults)))
+
+
+def proved_laws() -> tuple[LawEntry, ...]:
+    """The laws that are proved on a graph."""
+    defaults = read_module("orderproof.laws.law").class_attributes("Law")
+    return tuple(sorted(_entries(PROVED, defaults)))
 
 
 def find_law(name: str) -> LawEntry:

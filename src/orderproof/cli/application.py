@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,6 +26,7 @@ from orderproof.cli.card import card
 from orderproof.cli.ceiling import ceiling
 from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
+from orderproof.cli.configured import ConfiguredCommand
 from orderproof.cli.explain import explain
 from orderproof.cli.init import init
 from orderproof.cli.list_command import list_command
@@ -33,7 +35,7 @@ from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
 from orderproof.cli.repro import repro
 from orderproof.cli.sensitivity import sensitivity
-from orderproof.errors import OrderproofError, first_line
+from orderproof.errors import OrderproofError, UsageError, first_line
 from orderproof.records.audit import EXIT_INTERRUPTED
 
 EPILOG = (
@@ -49,11 +51,11 @@ RECHECK_EPILOG = "Exit codes: 0 every certificate is accepted; 1 a certificate i
 _OF_A_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _OF_A_NAME = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)  # of a file of the user
 
+PROGRAM = "orderproof"
 app = typer.Typer(
-    name="orderproof",
+    name=PROGRAM,
     epilog=EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -81,8 +83,8 @@ def _root(
     """
 
 
-app.command("audit", epilog=EPILOG)(audit)
-app.command("prove", epilog=EPILOG)(prove)
+app.command("audit", epilog=EPILOG, cls=ConfiguredCommand)(audit)
+app.command("prove", epilog=EPILOG, cls=ConfiguredCommand)(prove)
 app.command("atlas")(atlas)
 app.command("card")(card)
 app.command("claims")(claims)
@@ -97,13 +99,21 @@ app.command("repro")(repro)
 app.command("sensitivity")(sensitivity)
 
 
+# A removed option -> what states the same.
+REMOVED_OPTIONS = {
+    "--mask": "--role NAME=mask, mask:real or mask:pads; for none, --role NAME=held",
+    "--position-ids": "--role NAME=positions; for none, --role NAME=held",
+}
+
+
 def main() -> None:
     """Run the command line; an `OrderproofError` becomes one line on standard error and exit code 2."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     if sys.stdout is None:  # closed by the caller
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     try:
-        app()
+        _refuse_removed_options(sys.argv[1:])
+        app(prog_name=PROGRAM)  # also as `python -m orderproof`: completion depends on the name
     except SystemExit as error:
         if error.code == EXIT_INTERRUPTED and _is_caused_by(error, KeyboardInterrupt):
             sys.stderr.write("orderproof: interrupted\n")
@@ -129,6 +139,13 @@ def main() -> None:
         raise SystemExit(2) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, it becomes one line
         _end_with_internal_error(error)
+
+
+def _refuse_removed_options(arguments: Sequence[str]) -> None:
+    """Raises `UsageError` that names the new way."""
+    for argument in arguments:
+        if (name := argument.partition("=")[0]) in REMOVED_OPTIONS:
+            raise UsageError(f"{name} is gone: expected {REMOVED_OPTIONS[name]}")
 
 
 def _end_with_internal_error(error: Exception) -> NoReturn:

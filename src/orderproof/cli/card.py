@@ -11,7 +11,7 @@ from orderproof.cli import options
 from orderproof.cli.console import progress
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.errors import UsageError
-from orderproof.subject_spec import check_length, parse_layout
+from orderproof.subject_spec import parse_layout
 
 SOURCE = f"A report of audit --json, as NAME.json; or a subject to audit. {options.SUBJECT}"
 INTO = "The Markdown file that gets the section: an existing section is replaced, else it is appended."
@@ -30,8 +30,6 @@ def card(
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
-    mask: options.Mask = None,
-    position_ids: options.PositionIds = None,
     role: options.Role = None,
     mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
@@ -49,9 +47,7 @@ def card(
       orderproof card ./checkpoint --into README.md      audits first
     """
     text = None if into is None else _card(into)
-    layout = parse_layout(
-        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
-    )
+    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     if source.endswith(".json"):
         if law or expect or length is not None or layout.stated:
             raise UsageError(
@@ -63,7 +59,6 @@ def card(
     else:
         check_subject(source, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
         options.check_laws(law)
-        check_length(length)
         expected = options.parse_expectations(expect)
         with progress(quiet=quiet) as update:
             update(f"loading {source}", 0, 1)

@@ -1,7 +1,8 @@
 """Consoles: the report on standard output, progress on standard error.
 
-Colour only on terminals and never with NO_COLOR. Where a machine-readable format goes to standard output, nothing else
-does. Progress is a live display on a terminal. Elsewhere (a pipe, a log) it is one plain line for each stage.
+Colour only on terminals; with NO_COLOR no escape sequence at all. Where a machine-readable format goes to standard
+output, nothing else does. Progress is a live display on a terminal. Elsewhere (a pipe, a log) it is one plain line for
+each stage.
 """
 
 from __future__ import annotations
@@ -26,9 +27,19 @@ REMINDER_INTERVAL = 30.0  # [s] between lines that say that a stage goes on
 _COUNTER = re.compile(r"\d+ of \d+")
 
 
+def is_plain() -> bool:
+    """True if NO_COLOR asks for text without any escape sequence: neither colours nor bold, and no live display."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def new_console(**options: Any) -> Console:
+    """A console that obeys NO_COLOR."""
+    return Console(highlight=False, color_system=None if is_plain() else "auto", **options)
+
+
 def report_console(machine_outputs: Iterable[str | None]) -> Console:
     """The console for the report: standard error when a machine format goes to standard output."""
-    return Console(stderr="-" in list(machine_outputs), highlight=False, soft_wrap=False)
+    return new_console(stderr="-" in list(machine_outputs), soft_wrap=False)
 
 
 class _Stream(io.TextIOBase):
@@ -118,7 +129,7 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
 
 def has_live_display() -> bool:
     """True if standard error is a terminal that can redraw a line. FORCE_COLOR does not make a pipe one."""
-    return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
+    return sys.stderr.isatty() and not is_plain() and not Console(stderr=True).is_dumb_terminal
 
 
 def restore_terminal() -> None:

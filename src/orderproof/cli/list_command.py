@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orderproof.cli.console import new_console
 from orderproof.optional_packages import require_packages
 
 
@@ -32,7 +32,7 @@ def list_command(
         "engines": _engines,
     }  # fmt: skip
     table = tables[what]()
-    Console(highlight=False).print(table)
+    new_console().print(table)
 
 
 def _table(*columns: str) -> Table:

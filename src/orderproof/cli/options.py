@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 
 from orderproof.catalogue.laws import compares_engines, find_law
+from orderproof.cli import completion
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
-from orderproof.subject_spec import MODEL_KINDS, MODES, kind_assumption
+from orderproof.subject_spec import MODEL_KINDS, MODES, check_length, kind_assumption, parse_layout, parse_stated_axes
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
@@ -21,45 +22,68 @@ SUBJECT = (
 AttentionName = Literal["sdpa", "eager"]
 DtypeName = Literal["bfloat16", "float16", "float32"]
 
+
+def _checking(check: Callable[[Any], object]) -> Callable[[Any], Any]:
+    """A callback that gives the value of an option back after a check, which raises `UsageError`."""
+
+    def callback(value: Any) -> Any:
+        check(value)
+        return value
+
+    return callback
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in MODES:
+        raise UsageError(f"expected --mode {' or --mode '.join(MODES)}; got {mode!r}")
+
+
+def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
+    """`["causal=holds"]` as a mapping. Raises `UsageError`."""
+    expectations: dict[str, Expectation] = {}
+    for text in texts or ():
+        name, _, value = text.partition("=")
+        if value not in get_args(Expectation):
+            raise UsageError(f"expected --expect LAW=holds, LAW=fails or LAW=any; got {text!r}")
+        expectations[find_law(name).name] = cast("Expectation", value)
+    return expectations
+
+
 Laws = Annotated[
     list[str] | None,
     typer.Option(
         "--law",
+        autocompletion=completion.law_names,
+        callback=_checking(lambda names: [find_law(name) for name in names or ()]),
         help="A law by name or code; repeatable. It is expected to hold, a property too, unless --as or --expect says "
         "otherwise: --expect NAME=any. All laws by default.",
     ),
 ]
 Length = Annotated[
     int | None,
-    typer.Option("--length", help="Number of tokens of the recorded graph; by default chosen for the model."),
+    typer.Option(
+        "--length",
+        callback=_checking(check_length),
+        help="Number of tokens of the recorded graph; by default chosen for the model.",
+    ),
 ]
 Expect = Annotated[
     list[str] | None,
     typer.Option(
         "--expect",
+        autocompletion=completion.expectations,
+        callback=_checking(parse_expectations),
         metavar="LAW=holds|fails|any",
         help="Set the expectation for a law, which makes it a check: permutation=fails; repeatable.",
     ),
 ]
-
-
-def _checked_kind(kind: str | None) -> str | None:
-    kind_assumption(kind)
-    return kind
-
-
-def _checked_mode(mode: str) -> str:
-    if mode not in MODES:
-        raise UsageError(f"expected --mode {' or --mode '.join(MODES)}; got {mode!r}")
-    return mode
-
-
 Kind = Annotated[
     str | None,
     typer.Option(
         "--as",
         metavar="|".join(MODEL_KINDS),
-        callback=_checked_kind,
+        callback=_checking(kind_assumption),
+        autocompletion=completion.one_of(MODEL_KINDS),
         help="The kind of the model: expect what a decoder or an encoder should do. By default the model's own.",
     ),
 ]
@@ -108,6 +132,13 @@ Strict = Annotated[
         "--strict", help="Exit code 3 if a law that is expected of the model was not tested, for whatever reason."
     ),
 ]
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast",
+        help="Decide the laws that are proved only, and compare no calls of other lengths, rows or masks.",
+    ),
+]
 Details = Annotated[bool, typer.Option("--details", help="Print every proof, comparison, witness and assumption too.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print no report and no progress; files and exit code only.")
@@ -129,6 +160,26 @@ Against = Annotated[
         "See orderproof list engines.",
     ),
 ]
+BaselineFile = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="Accept the findings that this file names, until they expire."),
+]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option(
+        "--write-baseline",
+        metavar="FILE",
+        help="Write the findings of this run that are not as expected to a baseline; reasons in FILE are kept.",
+    ),
+]
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Audit a subject of the configuration again, also if nothing has changed."),
+]
+Jobs = Annotated[
+    int,
+    typer.Option("--jobs", metavar="N", min=1, help="Audit N subjects of the configuration at a time (on Linux)."),
+]
 AllowNetwork = Annotated[
     bool, typer.Option("--allow-network", help="Allow the download of a hub id (safetensors only).")
 ]
@@ -136,6 +187,7 @@ Axis = Annotated[
     str | None,
     typer.Option(
         "--token-axis",
+        callback=_checking(lambda axis: parse_layout(axis, None)),
         metavar="AXIS",
         help="Index of the token axis of the inputs of file.py:name, or one for each input: none,1.",
     ),
@@ -144,6 +196,7 @@ OutputAxes = Annotated[
     list[str] | None,
     typer.Option(
         "--output-axes",
+        callback=_checking(parse_stated_axes),
         metavar="NAME=batch,token,...",
         help="State the axes of an output of file.py:name instead of deriving them; NAME= is not needed for the only "
         "output. Other names than batch and token have no meaning; repeatable.",
@@ -152,31 +205,13 @@ OutputAxes = Annotated[
 Together = Annotated[
     bool, typer.Option("--together", help="Inputs of one length are one sequence: permute and replace them together.")
 ]
-Mask = Annotated[
-    str | None,
-    typer.Option(
-        "--mask",
-        metavar="NAME[=real|pads]",
-        help="State the argument of file.py:name that takes a padding mask [row, token], and whether 1 or True is at "
-        "real tokens or at pads; none: there is none. By default it is found by its name or by its effect.",
-    ),
-]
-PositionIds = Annotated[
-    str | None,
-    typer.Option(
-        "--position-ids",
-        metavar="NAME",
-        help="State the argument of file.py:name that takes position ids [row, token]; none: there is none.",
-    ),
-]
-
-
 Mode = Annotated[
     str,
     typer.Option(
         "--mode",
         metavar="|".join(MODES),
-        callback=_checked_mode,
+        callback=_checking(_check_mode),
+        autocompletion=completion.one_of(MODES),
         help="The mode in which file.py:name is audited: train is the forward of training, with dropout and the "
         "statistics of the batch. A module is audited in eval mode by default, whatever its mode.",
     ),
@@ -186,9 +221,11 @@ Role = Annotated[
     list[str] | None,
     typer.Option(
         "--role",
+        callback=_checking(lambda roles: parse_layout(None, None, roles=roles)),
         metavar="NAME=ROLE",
-        help="State the role of an input of file.py:name instead of deriving it: mask, mask:real, mask:pads, "
-        "positions, companion (moves with the tokens), held (the same in every call) or cache; repeatable.",
+        help="State the role of an argument of file.py:name instead of deriving it: mask (mask:real and mask:pads say "
+        "where 1 or True is), positions, documents, companion (moves with the tokens), held (the same in every call; "
+        "of an argument that is not given: its default) or cache; repeatable.",
     ),
 ]
 
@@ -214,17 +251,6 @@ def check_laws(names: Iterable[str] | None, against: Sequence[str] | None = None
             raise UsageError(f"law {entry.name} compares the model with an engine: expected --against ENGINE with it")
         if against and not compares_engines(entry):
             raise UsageError(f"expected a law of ports (OP6xx) with --against; got {entry.name}")
-
-
-def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
-    """`["causal=holds"]` as a mapping. Raises `UsageError`."""
-    expectations: dict[str, Expectation] = {}
-    for text in texts or ():
-        name, _, value = text.partition("=")
-        if value not in get_args(Expectation):
-            raise UsageError(f"expected --expect LAW=holds, LAW=fails or LAW=any; got {text!r}")
-        expectations[find_law(name).name] = cast("Expectation", value)
-    return expectations
 
 
 def check_exists(path: str | Path | None, what: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -15,6 +17,42 @@ if TYPE_CHECKING:
     from orderproof.records.audit import Report
 
 Output = tuple[str | Path | None, Callable[[str | Path], object]]
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """The files of one report, each None where it is not wanted; ``-`` is standard output."""
+
+    json: str | None = None
+    html: str | None = None
+    junit: str | None = None
+    sarif: str | None = None
+    markdown: str | None = None
+    certificate: str | None = None
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, Any]) -> ReportFiles:
+        """Those that the options of a command name."""
+        return cls(**{each.name: options.get(each.name) for each in fields(cls)})
+
+    @property
+    def paths(self) -> tuple[str | None, ...]:
+        """All of them."""
+        return astuple(self)
+
+    def write(self, report: Report, context: AuditContext | None = None) -> list[str]:
+        """Write them; the certificates need the context of the audit. Returns the paths without standard output."""
+        return write_outputs(*self._outputs(report, context))
+
+    def _outputs(self, report: Report, context: AuditContext | None) -> Iterator[Output]:
+        from orderproof.report import write_html, write_json, write_junit, write_markdown, write_sarif
+
+        yield self.html, partial(write_html, report)
+        yield self.json, partial(write_json, report)
+        yield self.junit, partial(write_junit, report)
+        yield self.sarif, partial(write_sarif, report)
+        yield self.markdown, partial(write_markdown, report)
+        yield (self.certificate if context else None), certificate_writer(context, report)
 
 
 def write_outputs(*outputs: Output) -> list[str]:

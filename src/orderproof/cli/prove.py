@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import time
-from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from orderproof.cli import options
+from orderproof.catalogue.laws import proved_laws
+from orderproof.cli import completion, options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
-from orderproof.cli.outputs import certificate_writer, print_written, write_outputs
+from orderproof.cli.outputs import ReportFiles, print_written
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
 from orderproof.errors import UsageError
-from orderproof.subject_spec import check_length, parse_layout
+from orderproof.subject_spec import parse_layout
 
 
 def prove(
-    subject: Annotated[str, typer.Argument(help=options.SUBJECT)],
-    laws: Annotated[list[str], typer.Option("--law", help="The law, by name or code.")],
+    subject: Annotated[str, typer.Argument(autocompletion=completion.subjects, help=options.SUBJECT)],
+    laws: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--law",
+            autocompletion=completion.law_names,
+            help="The law, by name or code. Without it the laws that can be proved are listed.",
+        ),
+    ] = None,
     length: options.Length = None,
     as_kind: options.Kind = None,
     expect: options.Expect = None,
@@ -49,8 +56,6 @@ def prove(
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
-    mask: options.Mask = None,
-    position_ids: options.PositionIds = None,
     role: options.Role = None,
     mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
@@ -60,6 +65,7 @@ def prove(
 
     \b
     Examples:
+      orderproof prove my_model.py:build                    lists the laws that can be proved
       orderproof prove arch:llama --law causal
       orderproof prove "arch:gpt2?n_layer=1" --tiny --law prompt_permutation --uniform wpe
       orderproof prove "arch:llama?num_hidden_layers=126&hidden_size=16384&num_attention_heads=128&num_key_value_heads=8&intermediate_size=53248&vocab_size=128256" --law causal
@@ -67,16 +73,16 @@ def prove(
     """  # noqa: E501
     from orderproof.report.file_output import check_writable
 
-    check_writable(json, html, junit, sarif, certificate, source=subject)
-    layout = parse_layout(
-        token_axis, output_axes, together=together, mask=mask, position_ids=position_ids, mode=mode, roles=role
-    )
+    files = ReportFiles(json=json, html=html, junit=junit, sarif=sarif, certificate=certificate)
+    check_writable(*files.paths, source=subject)
+    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network, dtype=dtype)
+    if not laws:
+        _list_proved_laws(subject)
     options.check_laws(laws)
     if len(laws) > 1:  # one of several options would be dropped in silence
         raise UsageError(f"expected one --law; got {', '.join(laws)}; orderproof audit checks several")
     (law,) = laws
-    check_length(length)
     expected = options.parse_expectations(expect)
     began = time.perf_counter()
     context = None
@@ -104,17 +110,19 @@ def prove(
             report = report.model_copy(update={"findings": tuple(findings)})
             keep(report)
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
-    from orderproof.report import render_text, write_html, write_json, write_junit, write_sarif
+    from orderproof.report import render_text
 
-    written = write_outputs(
-        (html, partial(write_html, report)),
-        (json, partial(write_json, report)),
-        (junit, partial(write_junit, report)),
-        (sarif, partial(write_sarif, report)),
-        (certificate if context else None, certificate_writer(context, report)),
-    )
+    written = files.write(report, context)
     if not quiet:
-        console = report_console([json, html, junit, sarif, certificate])
+        console = report_console(files.paths)
         render_text(report, console)
         print_written(console, written)
     raise typer.Exit(report.exit_code)
+
+
+def _list_proved_laws(subject: str) -> NoReturn:
+    """Name the laws that can be proved. Raises `UsageError`, since one of them is missing on the command line."""
+    for law in proved_laws():
+        typer.echo(f"{law.code}  {law.name:<18}  {law.statement}", err=True)
+    typer.echo("The other laws are measured: orderproof list laws", err=True)
+    raise UsageError(f"expected one of these laws: orderproof prove {subject} --law {proved_laws()[0].name}")

@@ -11,7 +11,7 @@ from orderproof.cli import options
 from orderproof.cli.console import model_output_on_stderr, progress
 from orderproof.cli.subject_argument import check_subject, load_subject
 from orderproof.errors import UsageError
-from orderproof.subject_spec import ARCH_PREFIX, Layout, check_length
+from orderproof.subject_spec import ARCH_PREFIX, Layout
 
 ISSUE = "Also write the text of an issue: versions, configuration, trials, first difference, severity and the script."
 SCRIPT = "Write the script to a file; - for standard output."
@@ -46,7 +46,6 @@ def repro(
     tiny = subject.startswith(ARCH_PREFIX)
     check_subject(subject, tiny=tiny, attention=attention, layout=Layout(), allow_network=allow_network)
     options.check_laws([law])
-    check_length(length)
     with progress(quiet=quiet) as update, model_output_on_stderr():
         update(f"loading {subject}", 0, 1)
         loaded = load_subject(

@@ -27,7 +27,7 @@ def check_subject(
     allow_network: bool,
     dtype: str | None = None,
 ) -> SpecForm | None:
-    """Check the arguments before torch is imported: the subject exists, and the options fit its form, which is returned.
+    """Check the arguments before torch is imported: the subject exists, and the options fit its form, which is given.
 
     Raises `UsageError` and `SubjectError`.
     """

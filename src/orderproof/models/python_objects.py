@@ -23,10 +23,11 @@ from orderproof.models.plain_adapter import from_adapter
 from orderproof.models.plain_module import Inputs, from_module, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_load
+from orderproof.object_names import on_import_path
 from orderproof.recording.source import source_of_error
 from orderproof.registry import did_you_mean
 from orderproof.seeded_random import seeded_random
-from orderproof.subject_spec import NO_LAYOUT, Layout, object_location, on_import_path
+from orderproof.subject_spec import NO_LAYOUT, Layout, object_location
 
 
 def load_object(

@@ -7,8 +7,7 @@ import hashlib
 import math
 from functools import cache
 from pathlib import Path
-
-import jinja2
+from typing import TYPE_CHECKING
 
 from orderproof._version import __version__
 from orderproof.records.audit import AttentionMap, Deviation, Finding, Report, SubjectRecord
@@ -16,6 +15,9 @@ from orderproof.report import entry_map_phrases, file_output, law_groups, phrase
 from orderproof.report.colour_ramp import LEVELS, ramp_css
 from orderproof.report.json_output import script_safe_json
 from orderproof.report.proof_view import ProofView, proof_views
+
+if TYPE_CHECKING:
+    import jinja2  # most commands write no page, and it takes a tenth of their start
 
 PAGE_LIMIT_BYTES = 2_000_000  # [bytes] of a page
 PROOF_BUDGET = 1_000_000  # [bytes] of proof lines
@@ -80,6 +82,8 @@ def render_finding_html(finding: Finding) -> str:
 
 def template_environment() -> jinja2.Environment:
     """The environment of all templates: values are escaped for HTML, and control characters become escape sequences."""
+    import jinja2
+
     return jinja2.Environment(
         autoescape=True,
         finalize=lambda value: phrases.escape_control_characters(value) if type(value) is str else value,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderproof.records import claims, study
 from orderproof.records.audit import SCHEMA_VERSION, Report
 from orderproof.records.document import Document
 
@@ -16,11 +15,15 @@ def audit_schema() -> dict[str, Any]:
 
 def claims_schema() -> dict[str, Any]:
     """The schema that every record written by `orderproof claims --json` satisfies."""
+    from orderproof.records import claims
+
     return _schema(claims.ClaimsReport, claims.SCHEMA_VERSION)
 
 
 def study_schema() -> dict[str, Any]:
     """The schema that every study written by `orderproof compare --json` satisfies."""
+    from orderproof.records import study
+
     return _schema(study.Study, study.SCHEMA_VERSION)
 
 

@@ -100,14 +100,24 @@ def exit_code_text(report: Report) -> str:
     if report.interrupted:
         return f"interrupted; {phrases.pluralize(len(report.findings), 'finding')} so far"
     if code == 1:
-        return "; ".join(expectation_text(f) for f in report.violations)
+        return "; ".join(_text_of_each_law(report.violations))
     if code == 0:
         text = "every check passed" if phrases.checks(report.findings) else "nothing is expected of this model"
         return f"{text}; {_untested_text(report)} (exit code 3 with --strict)" if report.untested else text
-    texts = [expectation_text(f) for f in report.undecided]
+    texts = _text_of_each_law(report.undecided)
     texts += [] if texts or report.decided else ["no law was decided, so nothing was checked"]
     texts += [_untested_text(report)] if report.strict and report.untested else []
     return "; ".join([*texts, "no check failed"])
+
+
+def _text_of_each_law(findings: Iterable[Finding]) -> list[str]:
+    """The first finding of each law, and how many more there are: of other outputs, and of other calls."""
+    groups: dict[str, list[Finding]] = {}
+    for f in findings:
+        groups.setdefault(phrases.law_title(f) if f.port is not None else f.code, []).append(f)
+    texts = {code: expectation_text(group[0]) for code, group in groups.items()}
+    more = {code: f", and {len(group) - 1} more" if len(group) > 1 else "" for code, group in groups.items()}
+    return [text + more[code] for code, text in texts.items()]
 
 
 def _untested_text(report: Report) -> str:

@@ -171,8 +171,8 @@ def test_a_mask_is_recognised_by_its_effect(model: type[Decoder], marked: str) -
     report = _report(model, laws=["causal", "padding"])
     assert (
         f"argument 'token_mask' is taken for a padding mask, True at {marked}, since it hides a token in that way; "
-        "--mask (in Python mask=) states it otherwise" in report.notes
-    )
+        "--role NAME=mask (in Python roles=) states another, --role token_mask=held says that there is none"
+    ) in report.notes
     outcomes = {(f.law, f.call_mode): f.outcome for f in report.findings}
     assert outcomes == {("causal", ""): "pass", ("causal", "padded"): "fail", ("padding", "padded"): "pass"}
 

@@ -61,14 +61,14 @@ class Positions(Attention):
         return (x @ x.mT).softmax(-1) @ x
 
 
-def verdicts(module: nn.Module, law: str, **stated: str) -> dict[str, str]:
+def verdicts(module: nn.Module, law: str, **stated: dict[str, str]) -> dict[str, str]:
     report = audit(module, laws=[law], inputs=IDS, **stated)
     return {f.call_mode: f.verdict for f in report.findings}
 
 
 def test_a_mask_with_any_name_can_be_stated() -> None:
     assert verdicts(Visible(), "padding") == {"padded": "undecided"}  # it applies to no output
-    assert verdicts(Visible(), "padding", mask="keep") == {"padded": "proved"}
+    assert verdicts(Visible(), "padding", roles={"keep": "mask"}) == {"padded": "proved"}
     assert from_module(Visible(), IDS, mask="keep").notes == (
         "argument 'keep' is a padding mask, True at real tokens, as stated",
     )
@@ -76,9 +76,9 @@ def test_a_mask_with_any_name_can_be_stated() -> None:
 
 def test_a_convention_that_is_not_stated_is_decided_by_calls() -> None:
     assert verdicts(MarksPads(), "padding") == {"padded": "proved"}
-    assert verdicts(MarksPads(), "padding", mask="attention_mask=pads") == {"padded": "proved"}
-    assert verdicts(MarksPads(), "padding", mask="attention_mask") == {"padded": "proved"}
-    assert verdicts(MarksPads(), "padding", mask="attention_mask=real") == {"padded": "refuted"}
+    assert verdicts(MarksPads(), "padding", roles={"attention_mask": "mask:pads"}) == {"padded": "proved"}
+    assert verdicts(MarksPads(), "padding", roles={"attention_mask": "mask"}) == {"padded": "proved"}
+    assert verdicts(MarksPads(), "padding", roles={"attention_mask": "mask:real"}) == {"padded": "refuted"}
 
 
 class MarksPadsInIntegers(nn.Module):
@@ -99,7 +99,7 @@ def test_a_mask_that_is_said_to_have_1_at_pads_is_given_integers() -> None:
     assert from_module(module, x, mask="drop=pads").notes == (
         "argument 'drop' is a padding mask, 1 at pads, as stated",
     )
-    assert prove(module, "padding", inputs=x, mask="drop=pads").verdict == "refuted"
+    assert prove(module, "padding", inputs=x, roles={"drop": "mask:pads"}).verdict == "refuted"
 
 
 def test_a_guessed_mask_leaves_a_note_that_says_how_to_state_another() -> None:
@@ -110,19 +110,19 @@ def test_a_guessed_mask_leaves_a_note_that_says_how_to_state_another() -> None:
 
 
 def test_a_module_can_be_said_to_take_no_mask() -> None:
-    assert verdicts(MarksPads(), "padding", mask="none") == {"padded": "undecided"}
+    assert verdicts(MarksPads(), "padding", roles={"attention_mask": "held"}) == {"padded": "undecided"}
     assert from_module(MarksPads(), IDS, mask="none").notes == ("no argument is a padding mask, as stated",)
 
 
 def test_a_stated_mask_without_an_effect_needs_its_convention() -> None:
     with pytest.raises(UsageError, match="expected argument 'keep' of forward\\(ids, keep\\) to hide tokens; it hides"):
         from_module(IgnoresMask(), IDS, mask="keep")
-    assert verdicts(IgnoresMask(), "padding", mask="keep=real") == {"padded": "refuted"}
+    assert verdicts(IgnoresMask(), "padding", roles={"keep": "mask:real"}) == {"padded": "refuted"}
 
 
 def test_position_ids_with_any_name_can_be_stated() -> None:
     assert verdicts(Positions(), "position_ids") == {"labelled": "undecided"}
-    assert verdicts(Positions(), "position_ids", position_ids="where") == {"labelled": "proved"}
+    assert verdicts(Positions(), "position_ids", roles={"where": "positions"}) == {"labelled": "proved"}
     noted = from_module(Positions(), IDS, position_ids="where").notes
     assert noted == ("argument 'where' takes position ids, as stated",)
 
@@ -133,7 +133,7 @@ def test_a_module_can_be_said_to_take_no_position_ids() -> None:
             return super().forward(ids, position_ids)
 
     assert verdicts(Common(), "position_ids") == {"labelled": "proved"}
-    assert verdicts(Common(), "position_ids", position_ids="none") == {"labelled": "undecided"}
+    assert verdicts(Common(), "position_ids", roles={"position_ids": "held"}) == {"labelled": "undecided"}
 
 
 @pytest.mark.parametrize(
@@ -162,18 +162,18 @@ def test_a_model_of_transformers_states_its_mask_itself() -> None:
     with pytest.raises(UsageError, match="expected no mask and position_ids with a model of transformers"):
         load("arch:llama", tiny=True, layout=Layout(mask="attention_mask", position_ids="none"))
     with pytest.raises(UsageError, match="expected no mask with against"):
-        audit("arch:llama", against="mlx", mask="attention_mask")
+        audit("arch:llama", against="mlx", roles={"attention_mask": "mask"})
 
 
 def test_a_stated_mask_is_read_from_text() -> None:
     assert parse_stated_mask("keep") == StatedMask("keep")
     assert parse_stated_mask("hidden=pads") == StatedMask("hidden", marks_pads=True)
     assert parse_stated_mask("none") is None
-    assert parse_layout(None, None, mask="keep=real", position_ids="where").stated == "mask and position_ids"
+    assert parse_layout(None, None, roles=["keep=mask:real", "where=positions"]).stated == "mask and position_ids"
 
 
 def test_a_proof_of_one_law_takes_the_statement_too() -> None:
-    assert prove(Visible(), "padding", inputs=IDS, mask="keep").verdict == "proved"
+    assert prove(Visible(), "padding", inputs=IDS, roles={"keep": "mask"}).verdict == "proved"
 
 
 def test_an_example_input_can_be_stated_to_be_the_mask() -> None:

@@ -92,7 +92,7 @@ def test_two_masks_that_contradict_each_other_are_refused() -> None:
     inputs = (vectors(2, 9), real(), torch.zeros(2, 9, dtype=torch.bool))
     with pytest.raises(UsageError, match="'keep' and 'drop' both hide tokens, one with 1 at real tokens and the other"):
         audit(TwoMasks(True), inputs=inputs, laws=("padding",))
-    report = audit(TwoMasks(True), inputs=inputs, laws=("padding",), mask="drop")
+    report = audit(TwoMasks(True), inputs=inputs, laws=("padding",), roles={"drop": "mask"})
     assert [f.verdict for f in report.findings] == ["proved"]
 
 
@@ -102,8 +102,8 @@ def test_a_stated_mask_that_hides_nothing_is_refused() -> None:
             return x + self.attend(x, x, 0.0)
 
     with pytest.raises(UsageError, match="expected input 'keep' to hide tokens; it hides none"):
-        audit(Dropped(True), inputs=(vectors(2, 9), real()), laws=("padding",), mask="keep")
-    report = audit(Dropped(True), inputs=(vectors(2, 9), real()), laws=("padding",), mask="keep=real")
+        audit(Dropped(True), inputs=(vectors(2, 9), real()), laws=("padding",), roles={"keep": "mask"})
+    report = audit(Dropped(True), inputs=(vectors(2, 9), real()), laws=("padding",), roles={"keep": "mask:real"})
     assert [f.verdict for f in report.findings] == ["refuted"]
 
 

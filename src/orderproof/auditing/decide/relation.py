@@ -39,6 +39,7 @@ class ProofOptions:
     uniform_entries: tuple[str, ...] = ()  # entries to make uniform first, by origin or module (shell patterns)
     search_witness: bool = True
     every_length: bool = True  # also prove for every length what is proved at one
+    other_calls: bool = True  # also run what is proved in calls of other lengths, rows and masks
 
     @property
     def states_nothing(self) -> bool:

@@ -61,7 +61,8 @@ def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOpt
             return _prove_in_call_mode(there, law, mode, options)
 
         same = options.states_nothing and law.kind == "check"
-        results = [compare_other_calls(context, law, f, prove_call, expects_same=same) for f in results]
+        if options.other_calls:
+            results = [compare_other_calls(context, law, f, prove_call, expects_same=same) for f in results]
     results = [with_remedy(finding, law) for finding in results]
     return tuple(with_pooling_line(context, f) if law.call_modes_of_one_side else f for f in results)
 

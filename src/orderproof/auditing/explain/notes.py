@@ -28,6 +28,6 @@ def note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequenc
     words = ("mask", "*") if context.subject.model_kind == KIND_OF_UNKNOWN_MODELS else ("mask",)
     if text := next((text for text in defaults if any(word in text for word in words)), ""):
         context.note(
-            f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked; --mask (in Python "
-            "mask=) states the argument of a mask"
+            f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked; --role NAME=mask "
+            "(in Python roles=) states the argument of a mask"
         )

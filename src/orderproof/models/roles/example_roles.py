@@ -138,7 +138,7 @@ def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str)
     if found.mask is not None and found.mask_hides and hides and found.mask.convention != mask.convention:
         raise UsageError(
             f"inputs {found.mask.name!r} and {mask.name!r} both hide tokens, one with {found.mask.convention} and the "
-            f"other with {mask.convention}: state the padding mask with --mask (in Python mask=)"
+            f"other with {mask.convention}: state the padding mask with --role NAME=mask (in Python roles=)"
         )
     if found.mask is None or (hides and not found.mask_hides) or known_by == STATED:
         found.mask, found.mask_hides = mask, hides

@@ -68,7 +68,8 @@ class NamedArguments:
             why = "since it hides a token in that way" if self.mask_hides else why
             yield (
                 f"argument {self.mask.name!r} is taken for a padding mask, {self.mask.convention}, {why}; "
-                "--mask (in Python mask=) states it otherwise"
+                "--role NAME=mask (in Python roles=) states another, "
+                f"--role {self.mask.name}=held says that there is none"
             )
         if layout.position_ids is not None:
             yield (
@@ -116,9 +117,10 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call, roles: Examp
             f"expected rows and tokens along the first two axes of input {first} with {stated}, which is [row, token]; "
             f"tokens run along axis {call.examples.axes[first]}"
         )
-    given = (*roles.names, *roles.described)
+    held = [name for name, role in layout.roles.items() if role == "held"]
+    given = (*roles.names, *roles.described, *held)
     mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, given)
-    positions = roles.position_ids or _position_ids(calls.module, layout, roles.names)
+    positions = roles.position_ids or _position_ids(calls.module, layout, (*roles.names, *held))
     return NamedArguments(mask, positions, hides, roles.documents)
 
 
@@ -138,8 +140,8 @@ def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) 
     known = known_mask_argument(calls, call, given)
     if known is not None:
         return known
-    derived = derived_mask_argument(calls, call)
-    return derived or weakening_argument(calls, call), derived is not None
+    derived = derived_mask_argument(calls, call, given)
+    return derived or weakening_argument(calls, call, given), derived is not None
 
 
 def _position_ids(module: nn.Module, layout: Layout, given: Sequence[str]) -> PositionArgument | None:

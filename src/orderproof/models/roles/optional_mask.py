@@ -35,23 +35,23 @@ def known_mask_argument(calls: ModuleCalls, call: Call, given: Sequence[str]) ->
     return found or known, found is not None
 
 
-def derived_mask_argument(calls: ModuleCalls, call: Call) -> PaddingMask | None:
-    """The mask with another name, or the lengths, that hide tokens in calls of a module.
+def derived_mask_argument(calls: ModuleCalls, call: Call, given: Sequence[str] = ()) -> PaddingMask | None:
+    """The mask with another name, or the lengths, that is not given and hides tokens in calls of a module.
 
     None too if the calls take longer than `MAX_SECONDS` together.
     """
-    candidates = _optional_arguments(calls.module)
-    return first_that_hides(calls, candidates, call)
+    return first_that_hides(calls, _optional_arguments(calls.module, given), call)
 
 
-def weakening_argument(calls: ModuleCalls, call: Call) -> PaddingMask | None:
+def weakening_argument(calls: ModuleCalls, call: Call, given: Sequence[str]) -> PaddingMask | None:
     """The mask, or the lengths, among the optional arguments of a module that weaken a token in calls most."""
-    return weakening_mask(calls, _optional_arguments(calls.module), call)
+    return weakening_mask(calls, _optional_arguments(calls.module, given), call)
 
 
-def _optional_arguments(module: nn.Module) -> list[PaddingMask]:
+def _optional_arguments(module: nn.Module, given: Sequence[str]) -> list[PaddingMask]:
     masks = (MaskArgument(name, *each) for name in optional_masks(module) for each in CONVENTIONS)
-    return [*masks, *map(LengthsArgument, _optional_lengths(module))]
+    found: list[PaddingMask] = [*masks, *map(LengthsArgument, _optional_lengths(module))]
+    return [each for each in found if each.name not in given]
 
 
 def stated_mask_argument(calls: ModuleCalls, stated: StatedMask, call: Call) -> MaskArgument:
@@ -66,7 +66,7 @@ def stated_mask_argument(calls: ModuleCalls, stated: StatedMask, call: Call) -> 
     if found is None and stated.marks_pads is None:
         raise UsageError(
             f"expected argument {stated.name!r} of {forward} to hide tokens; it hides none, whether 1 and True are at "
-            f"real tokens or at pads; if that is right, state which: {stated.name}=real or {stated.name}=pads"
+            f"real tokens or at pads; if that is right, state which: --role {stated.name}=mask:real or mask:pads"
         )
     return found or candidates[-1]
 
