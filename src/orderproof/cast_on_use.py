@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-LARGE_MODEL = 2**26  # [bytes] of parameters: a smaller model is copied where a larger one shares its parameters
+LARGE_MODEL = 2**27  # [bytes] of parameters: a smaller model is copied where a larger one shares its parameters
 LEAST_ELEMENTS = 2**18  # of a parameter; a smaller one is cast once
 MOST_CAST = 2**25  # elements of a matrix that are cast at once; parts of a larger one may differ in the last bits
 _aten = torch.ops.aten
