@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 
 from orderproof.adapter import Threshold
-from orderproof.cast_on_use import is_large
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import move_second_half
@@ -107,11 +106,11 @@ def outputs_at_shifts(calls: CachedCalls, places: list[int], reach: int, call: P
     Every call also has rows that end at the last position: frequencies that depend on the largest position of a call,
     or of all calls before it (dynamic scaling), are then the same in the calls that are compared.
     """
-    count, rows = calls.default_length, 2 if is_large(calls.adapter.module) else ROWS_FOR_MEDIAN
+    count = calls.default_length
     all_places = torch.tensor([*places, reach - count])
-    tokens = torch.cat([calls.sample_tokens(count, rows=rows)] * len(all_places))
+    tokens = torch.cat([calls.sample_tokens(count, rows=ROWS_FOR_MEDIAN)] * len(all_places))
     second_half = torch.arange(count) >= count // 2
-    moved = all_places.repeat_interleave(rows).unsqueeze(-1) * second_half
+    moved = all_places.repeat_interleave(ROWS_FOR_MEDIAN).unsqueeze(-1) * second_half
     output = call(tokens, calls.adapter.first_position_id + torch.arange(count) + moved).double()
     output = output[:, count // 2 :] if output.dim() == 3 else output
     return output.reshape(len(all_places), -1, output.shape[-1])[:-1]
