@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.batch_layout import Side
+from orderproof.cast_on_use import CastOnUse, cast_tensor, is_large
 from orderproof.errors import UnsupportedCallError
 
 M = TypeVar("M", bound=nn.Module)
@@ -224,7 +225,8 @@ class ModelAdapter(ABC):
 
     def reload_methods(self) -> Mapping[str, Callable[[], Self]]:
         """The same model after copying, saving or loading it, by name."""
-        return {"copied": lambda: self.with_module(copy.deepcopy(self.module))}
+        copied = copy_sharing_parameters if is_large(self.module) else copy.deepcopy
+        return {"copied": lambda: self.with_module(copied(self.module))}
 
     def config_variants(self) -> Iterator[tuple[str, Self]]:
         """The same weights with one configuration value changed that must change the output, by name."""
@@ -253,7 +255,7 @@ class ModelAdapter(ABC):
 def _is_plain(parameter: nn.Parameter) -> bool:
     """True for a parameter whose copy in another dtype is its numbers in that dtype."""
     strided = parameter.layout is torch.strided and not parameter.is_meta
-    return type(parameter) is nn.Parameter and strided and parameter.is_floating_point()
+    return type(parameter) in (nn.Parameter, CastOnUse) and strided and parameter.is_floating_point()
 
 
 def copy_sharing_parameters(module: M) -> M:
@@ -262,10 +264,16 @@ def copy_sharing_parameters(module: M) -> M:
 
 
 def _copy_with_parameters_in(module: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """A copy whose plain parameters are in a dtype: the copy never holds them in the dtype of the module."""
-    converted = {id(p): _converted(p, dtype) for p in module.parameters() if _is_plain(p)}
+    """A copy whose plain parameters are in a dtype: the copy never holds them in the dtype of the module.
+
+    The parameters of a large module are cast where they are used: see `cast_on_use`.
+    """
+    cast = cast_tensor if is_large(module) else _cast_to
+    converted = {
+        id(p): nn.Parameter(cast(p, dtype), requires_grad=p.requires_grad) for p in module.parameters() if _is_plain(p)
+    }
     return copy.deepcopy(module, converted)  # deepcopy takes these as copied
 
 
-def _converted(parameter: nn.Parameter, dtype: torch.dtype) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().to(dtype, copy=True), requires_grad=parameter.requires_grad)
+def _cast_to(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.detach().to(dtype, copy=True)

@@ -20,6 +20,7 @@ SUBJECT = (
     "(a module, or a function that returns one); or an ONNX file."
 )
 AttentionName = Literal["sdpa", "eager"]
+DtypeName = Literal["bfloat16", "float16", "float32"]
 
 
 def _checking(check: Callable[[Any], object]) -> Callable[[Any], Any]:
@@ -145,6 +146,10 @@ Quiet = Annotated[
 Tiny = Annotated[bool, typer.Option("--tiny", help="Shrink an arch: subject and initialise it with random weights.")]
 AttentionBackend = Annotated[
     AttentionName | None, typer.Option("--attention", help="Attention backend of a transformers model.")
+]
+Dtype = Annotated[
+    DtypeName | None,
+    typer.Option("--dtype", help="The dtype of a checkpoint; by default the one in which transformers loads it."),
 ]
 Against = Annotated[
     list[str] | None,

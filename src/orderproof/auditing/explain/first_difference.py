@@ -93,9 +93,10 @@ def _run(
     comparison: Comparison, calls: CachedCalls, length: int, recorder: CallRecorder
 ) -> tuple[CallRecorder, Tensor, Tensor] | None:
     """The recorder after the comparison, and the vectors of a token that differs; None if it cannot be run."""
-    fresh = calls.as_before_the_first_call(own=True)  # it is given hooks
-    if fresh is None or not isinstance(fresh.adapter.module, nn.Module):
+    own = calls.as_before_the_first_call(own=True)  # it is given hooks
+    if own is None or not isinstance(own.adapter.module, nn.Module):
         return None
+    fresh = own.float32  # in a narrower dtype, rounding differs at the first operator
     watched = recorder.watch(fresh.adapter)
     expected, actual = comparison.run(fresh.for_adapter(watched).at_length(length))[:2]
     if expected.shape != actual.shape or expected.dim() < 2 or not expected.is_floating_point():

@@ -107,8 +107,8 @@ def _compare_ignored_kwarg(
 
 def _compare_config_variant(calls: CachedCalls, *, other: ModelAdapter, setting: str) -> OutputPair:
     """The outputs of the model and of its variant, at default and at spaced positions."""
-    if calls.is_float64:
-        other = other.in_float64()
+    if calls.wide is not None:
+        other = other.in_float64() if calls.wide == torch.float64 else other.cast_to(calls.wide)
     own, changed = _default_and_spaced_outputs(calls), _default_and_spaced_outputs(calls.for_adapter(other))
     if setting.startswith("rope") and torch.equal(own, changed) and not calls.adapter.uses_position_encoding():
         raise UnsupportedCallError(NO_ENCODING)
