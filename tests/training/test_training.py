@@ -110,6 +110,7 @@ def _loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         ({"labels": torch.ones(3, 8, dtype=torch.long)}, _loss, "of one shape"),
         ({}, lambda m, b: m(b["input_ids"]), "a loss that is one number; got a tensor"),
         ({}, lambda m, b: _loss(m, b).detach(), "a loss with a gradient"),
+        ({}, lambda m, b: (backward := _loss(m, b)).backward() or backward, "expected a loss before backward"),
         ({}, lambda m, b: _loss(m, b) * float("nan"), "expected finite gradients"),
         ({}, lambda m, b: b["nothing"], "the loss raised KeyError"),
         ({}, lambda m, b: m.head.weight.sum(), "calls no model that returns logits"),

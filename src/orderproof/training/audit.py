@@ -28,7 +28,6 @@ from orderproof.records.audit import (
     Scope,
     SubjectRecord,
     Verdict,
-    Witness,
 )
 from orderproof.records.document import versions
 from orderproof.tolerances import CONTROL_FACTOR, FLOAT32_TOLERANCE, ZERO_TOLERANCE
@@ -141,8 +140,6 @@ def _measured(step: TrainingStep, law: TrainingLaw, expected: Expectation, scope
     refuted = verdict == "refuted"
     return finding_of(
         law, verdict, reason, expected=expected, scope=scope, output="loss", deviation=deviation,
-        witness=Witness(tokens_before=(), tokens_after=(), change=reason, relative_difference=largest, seed=step.seed)
-        if refuted else None,
         measurement=Measurement(
             tolerance=tolerance, control_difference=control, comparisons=_records(single, double, tolerance)
         ),

@@ -61,7 +61,12 @@ class TrainingStep:
     def terms(self, batch: TrainingBatch) -> Terms:
         """The terms of a batch. Raises `UnsupportedCallError` if the logits are not seen, `SubjectError`."""
         loss, outputs = self._call(batch)
-        gradients: Any = torch.autograd.grad(loss, outputs, allow_unused=True)
+        try:
+            gradients: Any = torch.autograd.grad(loss, outputs, allow_unused=True)
+        except RuntimeError as error:
+            raise SubjectError(
+                f"expected a loss before backward, which the audit calls itself; {first_line(error)}"
+            ) from error
         if all(each is None for each in gradients):
             raise UnsupportedCallError("its loss is not computed from the logits that the model returns")
         filled = [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, gradients, strict=True)]
