@@ -58,7 +58,7 @@ class _SizeName(Source):
         return self.size
 
     @property
-    def guard_source(self) -> GuardSource:  # type: ignore[override]  # cached by torch
+    def guard_source(self) -> GuardSource:
         return GuardSource.CONSTANT
 
 

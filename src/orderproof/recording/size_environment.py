@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy
 from torch._guards import SLoc
-from torch._logging import trace_structured
+from torch._logging._internal import trace_structured
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from orderproof.recording.refusal import RecordingRefused

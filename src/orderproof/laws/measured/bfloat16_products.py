@@ -31,7 +31,7 @@ def float32_products() -> Iterator[None]:
     if has_bfloat16_products():
         yield
         return
-    with _Float32Products():  # type: ignore[no-untyped-call]
+    with _Float32Products():
         yield
 
 

@@ -41,7 +41,6 @@ from orderproof.laws.measured.dtype_reference import (
     dtype_modes,
     float64_reference,
     position_count,
-    weight_dtype,
 )
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
 from orderproof.records.audit import Remedy
@@ -130,7 +129,7 @@ def _steps(calls: CachedCalls, *, places: list[int], reach: int) -> OutputPair |
     first, second = outputs.tensor_split(2)
     sizes = median_relative_differences(first, second)
     near = float(sizes[: max(NEAR_SHIFTS)].max())
-    eps = torch.finfo(weight_dtype(calls.adapter)).eps
+    eps = torch.finfo(calls.weight_dtype).eps
     bound = MAX_STEP_RATIO * max(near, eps) + ANGLE_ROUNDING_UNITS * torch.tensor(starts) * 2.0**-24
     excess = (sizes - bound)[max(NEAR_SHIFTS) :]
     worst = max(NEAR_SHIFTS) + int(excess.argmax())
