@@ -27,7 +27,7 @@ LIMIT = 1.0  # [s] of processor time
 REPEATS = 3
 COMMANDS = (
     "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "explain", "init", "list", "ports",
-    "recheck", "repro", "sensitivity",
+    "recheck", "repro", "sensitivity", "training",
 )  # fmt: skip
 ANSWERS = (
     *(f"{name} --help".strip() for name in COMMANDS),

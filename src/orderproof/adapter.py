@@ -142,7 +142,7 @@ class ModelAdapter(ABC):
         return adapter
 
     def sample_other_call(self, rows: int, tokens: int, seed: int) -> Tensor:
-        """As `sample_tokens`; of a model with several inputs, each of them drawn anew."""
+        """As `sample_tokens`; of a model with several inputs, other values of each."""
         return self.sample_tokens(rows, tokens, seed)
 
     def at_length(self, tokens: int) -> Self:

@@ -69,7 +69,7 @@ class PlainModuleAdapter(ModelAdapter):
         return self.packing.pack((*companions[:first], drawn[first], *companions[first + 1 :]))
 
     def sample_other_call(self, rows: int, tokens: int, seed: int) -> Tensor:
-        """The inputs drawn anew; one without tokens is that of another row, since only its examples are known."""
+        """Other values of the inputs; one without tokens is that of another row, since only its examples are known."""
         drawn = zip(self._drawn(rows, tokens, seed), self.packing.parts, strict=True)
         return self.packing.pack(tuple(x.roll(1, 0) if p.token is None and p.row == 0 else x for x, p in drawn))
 

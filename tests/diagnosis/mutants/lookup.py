@@ -71,8 +71,8 @@ MUTANTS = mutants_of(
     ),
     M(
         "lowest_level_gathered",
-        "np.maximum($first.max(axis=$dim, keepdims=True), $second)",
-        "np.maximum($first.min(axis=$dim, keepdims=True), $second)",
+        "$read: DependenceArray = $dependence.max(axis=$dim, keepdims=True)",
+        "$read: DependenceArray = $dependence.min(axis=$dim, keepdims=True)",
         "gather",
     ),
     M(

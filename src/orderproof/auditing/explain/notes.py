@@ -34,7 +34,7 @@ def note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequenc
 
 
 def notes_of_comparisons(finding: Finding) -> Iterator[str]:
-    """What comparisons show that decide nothing, where they say it in words of their own."""
+    """Remarks of comparisons that decide nothing, where they have words of their own."""
     records = finding.measurement.comparisons if finding.measurement is not None and finding.verdict == "held" else ()
     for record in records:
         if record.float32 is not None and record.reason and not record.reason.startswith(record.description):

@@ -90,7 +90,7 @@ def _compare_second_call(calls: CachedCalls, *, tokens: int) -> OutputPair:
 
 
 def _compare_same_shape(calls: CachedCalls) -> OutputPair:
-    """The same for calls of the default shape: a random one, one with all inputs drawn anew, and compared ids."""
+    """The same for calls of the default shape: a random one, one with other values of all inputs, and compared ids."""
     usual, adapter = calls.sample_tokens(other=2), calls.adapter
     pairs = [_first_and_second(calls, usual)]
     other = adapter.sample_other_call(adapter.batch_size, calls.default_length, calls.seed + 2)

@@ -31,7 +31,7 @@ class LengthsArgument:
 
     @property
     def convention(self) -> str:
-        """What it states of each row."""
+        """The number that it states of each row, in words."""
         return f"the {'part' if self.is_relative else 'number'} of real tokens of each row, for pads on the right"
 
     def value(self, mask: Tensor) -> Tensor:
