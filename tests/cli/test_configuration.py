@@ -170,6 +170,10 @@ def test_a_baseline_accepts_what_it_names_and_nothing_stale(run: Run, tmp_path: 
     )
     done = run("audit")
     assert (done.code, "wrong  exit code 0" in done.out) == (2, True)  # a subject is missing
+    assert "no subject is named" not in done.err
+    base.write_text(base.read_text().replace('subject = "wrong"', 'subject = "wrnog"'))
+    assert "base.toml:4: no subject is named 'wrnog'; did you mean 'wrong'?" in run("audit").err
+    base.write_text(base.read_text().replace('subject = "wrnog"', 'subject = "wrong"'))
     code, _, err = run("audit", "wrong", "--expect", "causal=fails")
     assert (code, "base.toml:4: stale: no such finding of OP201 causal of wrong; delete the entry" in err) == (2, True)
 

@@ -56,7 +56,9 @@ def audit_project(command: Any, ctx: Any, configuration: Configuration) -> None:
         console = report_console(files.paths)
         print_project(audited, console, details=options["details"])
         print_written(console, written)
-    if (code := gate.end(exit_code(audited), as_found, quiet=options["quiet"])) == EXIT_INTERRUPTED:
+    subjects = configuration.subjects
+    code = gate.end(exit_code(audited), as_found, quiet=options["quiet"], subjects=subjects)
+    if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     raise typer.Exit(code)
 
