@@ -19,10 +19,12 @@ import reference_docstrings
 from orderproof.lab.ceilings import MODEL_KINDS, LengthCeiling, compute_ceilings
 from orderproof.lab.question import Question
 from orderproof.lab.registry import questions
-from orderproof.laws import ProvedLaw, measured_laws, port_laws, proved_laws
+from orderproof.laws import ProvedLaw, measured_laws, port_laws, proved_laws, training_laws
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.laws.ports import PortLaw
 from orderproof.laws.ports.port_law import ABILITIES
+from orderproof.laws.registry import AnyLaw
+from orderproof.laws.training import TrainingLaw
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 LAWS_HEAD = """# The laws
@@ -36,7 +38,8 @@ it, and turns a property into a check.
 
 Some laws are proved on the recorded graph. Laws marked *measured* compare several calls of the model, and are held or
 refuted but never proved: [what a measurement means](../how_to/read_a_report.md#measured-laws). The laws OP6xx compare
-the model with another implementation: [how to audit a port](../how_to/audit_a_port.md)."""
+the model with another implementation: [how to audit a port](../how_to/audit_a_port.md). The laws OP7xx are of a
+training step, a model with a batch and a loss: [how to audit training](../how_to/audit_training.md)."""
 QUESTIONS_HEAD = """# The questions
 
 Written by `python tools/reference_pages.py` from the files of `src/orderproof/lab/questions/`; not edited by hand.
@@ -58,13 +61,14 @@ NEEDS = {"cache": "a cache", "mask": "an attention mask", "positions": "position
 
 def laws_page() -> str:
     """The page of the laws, in Markdown."""
-    every: list[ProvedLaw | MeasuredLaw | PortLaw] = [*proved_laws(), *measured_laws(), *port_laws()]
+    every: list[AnyLaw] = [*proved_laws(), *measured_laws(), *port_laws(), *training_laws()]
     return "\n\n".join([LAWS_HEAD, *map(law_section, sorted(every, key=lambda law: law.code))]) + "\n"
 
 
-def law_section(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
+def law_section(law: AnyLaw) -> str:
     """One law: statement, docstring of its module, facts."""
-    package = "measured" if isinstance(law, MeasuredLaw) else "ports" if isinstance(law, PortLaw) else "proved"
+    kinds = {MeasuredLaw: "measured", PortLaw: "ports", TrainingLaw: "training", ProvedLaw: "proved"}
+    package = next(package for kind, package in kinds.items() if isinstance(law, kind))
     text = inspect.cleandoc(importlib.import_module(f"orderproof.laws.{package}.{law.name}").__doc__ or "")
     first, _, rest = text.partition("\n")
     summary = first.partition(": ")[2]
@@ -74,7 +78,7 @@ def law_section(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def law_facts(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
+def law_facts(law: AnyLaw) -> str:
     """Kind, trait, expectations and fixtures; of a measured law also the required inputs and the remedy."""
     answer = "" if law.trait_if == "holds" else " This is so if the law is refuted."
     lines = [f"- {law.kind.capitalize()}. Trait: the model {law.trait}.{answer}"]
@@ -82,6 +86,9 @@ def law_facts(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
         needs = " and ".join(NEEDS.get(each, each) for each in sorted(law.required_inputs))
         lines.append(f"- Measured{f', for models that take {needs}' if needs else ''}.")
     lines += [f"- {text}: {', '.join(kinds)}." for text, kinds in _expectations(law) if kinds]
+    if isinstance(law, TrainingLaw):
+        lines.append(f"- What to do about a violation: {law.remedy}")
+        return "\n".join([*lines, "- Training steps that break and keep it: `tests/training/`."])
     if isinstance(law, PortLaw):
         if law.ability is not None:
             lines.append(f"- Not applicable to an engine if {ABILITIES[law.ability]}.")
@@ -94,7 +101,7 @@ def law_facts(law: ProvedLaw | MeasuredLaw | PortLaw) -> str:
     return "\n".join(lines)
 
 
-def _expectations(law: ProvedLaw | MeasuredLaw | PortLaw) -> list[tuple[str, list[str]]]:
+def _expectations(law: AnyLaw) -> list[tuple[str, list[str]]]:
     """The kinds of model with an expectation, in words: of a property as the trait, of a check as the law."""
     found = {want: [kind for kind, each in law.expectation.items() if each == want] for want in ("holds", "fails")}
     if law.kind == "check":

@@ -49,6 +49,7 @@ _SUBMODULES = (
     "report",
     "reproduction",
     "theorems",
+    "training",
 )
 
 __all__ = [

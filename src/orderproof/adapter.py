@@ -22,6 +22,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
+from orderproof.batch_layout import Side
+from orderproof.cast_on_use import CastOnUse, cast_tensor, is_large
 from orderproof.errors import UnsupportedCallError
 
 M = TypeVar("M", bound=nn.Module)
@@ -76,6 +78,8 @@ class ModelAdapter(ABC):
         output_name: The name of the output that is compared.
         has_pooled_output: That output has no tokens.
         right_padding_only: Its mask has pads on the right only: it takes lengths.
+        padded_sides: The sides on which the rows of its users are padded, as far as an example shows them.
+        usual_sides: The sides on which rows are padded for its kind, where no example shows them.
 
     """
 
@@ -102,6 +106,8 @@ class ModelAdapter(ABC):
     output_name = ""
     has_pooled_output = False
     right_padding_only = False
+    padded_sides: frozenset[Side] = frozenset()
+    usual_sides: frozenset[Side] = frozenset()
 
     def uses_position_encoding(self) -> bool:
         """False if its encoding of positions is known to change no output: no layer of this configuration reads it."""
@@ -134,6 +140,10 @@ class ModelAdapter(ABC):
         adapter = copy.copy(self)
         adapter.module = module
         return adapter
+
+    def sample_other_call(self, rows: int, tokens: int, seed: int) -> Tensor:
+        """As `sample_tokens`; of a model with several inputs, each of them drawn anew."""
+        return self.sample_tokens(rows, tokens, seed)
 
     def at_length(self, tokens: int) -> Self:
         """The same adapter with another number of tokens in its default call."""
@@ -215,7 +225,8 @@ class ModelAdapter(ABC):
 
     def reload_methods(self) -> Mapping[str, Callable[[], Self]]:
         """The same model after copying, saving or loading it, by name."""
-        return {"copied": lambda: self.with_module(copy.deepcopy(self.module))}
+        copied = copy_sharing_parameters if is_large(self.module) else copy.deepcopy
+        return {"copied": lambda: self.with_module(copied(self.module))}
 
     def config_variants(self) -> Iterator[tuple[str, Self]]:
         """The same weights with one configuration value changed that must change the output, by name."""
@@ -244,7 +255,7 @@ class ModelAdapter(ABC):
 def _is_plain(parameter: nn.Parameter) -> bool:
     """True for a parameter whose copy in another dtype is its numbers in that dtype."""
     strided = parameter.layout is torch.strided and not parameter.is_meta
-    return type(parameter) is nn.Parameter and strided and parameter.is_floating_point()
+    return type(parameter) in (nn.Parameter, CastOnUse) and strided and parameter.is_floating_point()
 
 
 def copy_sharing_parameters(module: M) -> M:
@@ -253,10 +264,16 @@ def copy_sharing_parameters(module: M) -> M:
 
 
 def _copy_with_parameters_in(module: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """A copy whose plain parameters are in a dtype: the copy never holds them in the dtype of the module."""
-    converted = {id(p): _converted(p, dtype) for p in module.parameters() if _is_plain(p)}
+    """A copy whose plain parameters are in a dtype: the copy never holds them in the dtype of the module.
+
+    The parameters of a large module are cast where they are used: see `cast_on_use`.
+    """
+    cast = cast_tensor if is_large(module) else _cast_to
+    converted = {
+        id(p): nn.Parameter(cast(p, dtype), requires_grad=p.requires_grad) for p in module.parameters() if _is_plain(p)
+    }
     return copy.deepcopy(module, converted)  # deepcopy takes these as copied
 
 
-def _converted(parameter: nn.Parameter, dtype: torch.dtype) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().to(dtype, copy=True), requires_grad=parameter.requires_grad)
+def _cast_to(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.detach().to(dtype, copy=True)

@@ -11,6 +11,7 @@ PadLayout = Literal[
     "padded", "padded right first", "padded left", "padded right", "no pads", "pads inside", "one real token",
     "one row of pads", "one row without pads",
 ]  # fmt: skip
+Side = Literal["left", "right"]
 PAD_LAYOUTS: tuple[PadLayout, ...] = get_args(PadLayout)
 PADS_WITHIN: tuple[PadLayout, ...] = ("pads inside", "one real token")  # pads between or on both sides of real tokens
 ONE_SIDE: tuple[PadLayout, ...] = ("padded right", "padded left")  # pads on the same side in all rows

@@ -46,7 +46,10 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _CONFIG_NAME = re.compile(r'(?<!\[)"([\w.-]+)"\s*[,:]\s*"\w+Config"')  # ("bert", "BertConfig") or "bert": "BertConfig"
 
 
-def check_spec(spec: str, *, tiny: bool = False, attention: str | None = None, allow_network: bool = False) -> SpecForm:
+def check_spec(
+    spec: str, *, tiny: bool = False, attention: str | None = None, dtype: str | None = None,
+    allow_network: bool = False,
+) -> SpecForm:  # fmt: skip
     """The form of a subject, after the checks that read no model: it exists, and the options fit its form.
 
     Raises `UsageError`, `SubjectError` and `CheckpointError`.
@@ -55,6 +58,13 @@ def check_spec(spec: str, *, tiny: bool = False, attention: str | None = None, a
         raise UsageError(f"expected a subject, {SPEC_FORMS}; got an empty text")
     if attention not in (None, "sdpa", "eager"):
         raise UsageError(f"attention must be 'sdpa' or 'eager'; got {attention!r}")
+    form = _form_of(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+    if dtype is not None and form not in ("folder", "hub"):
+        raise UsageError(f"expected a checkpoint folder or a hub id with --dtype; got {spec}")
+    return form
+
+
+def _form_of(spec: str, *, tiny: bool, attention: str | None, allow_network: bool) -> SpecForm:
     if spec.startswith(ARCH_PREFIX):
         name = spec.removeprefix(ARCH_PREFIX).partition("?")[0]
         if (known := architectures_in_source()) and name not in known:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from orderproof.cast_on_use import source_of
+
 _INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}  # by their width [bytes]
 
 
@@ -14,7 +16,7 @@ def weight_bits(module: nn.Module) -> dict[str, int]:
     A change of one element changes the sum. An exchange of elements does not.
     """
     return {
-        f"{name} {list(x.shape)} {x.dtype}": _sum_of_bits(x.detach())
+        f"{name} {list(x.shape)} {x.dtype}": _sum_of_bits(source_of(x).detach())
         for name, x in (*module.named_parameters(), *module.named_buffers())
         if x.device.type != "meta"
     }

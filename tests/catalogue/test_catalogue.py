@@ -15,9 +15,9 @@ from orderproof.diagnosis import rule
 from orderproof.errors import UsageError
 from orderproof.lab.ceilings import MODEL_KINDS
 from orderproof.lab.registry import questions as all_questions
-from orderproof.laws import find_law, measured_laws, port_laws, proved_laws
+from orderproof.laws import find_law, measured_laws, port_laws, proved_laws, training_laws
 
-LAWS = {law.name: law for law in (*proved_laws(), *measured_laws(), *port_laws())}
+LAWS = {law.name: law for law in (*proved_laws(), *measured_laws(), *port_laws(), *training_laws())}
 
 
 def test_laws_are_in_the_order_of_the_registry() -> None:

@@ -68,6 +68,15 @@ READ_OFF: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.clone.default, lambda t: (t("b n 8 4").select(2, 3),), {}),
     (aten.clone.default, lambda t: (t("b 4 n 8", F32, SWAPPED).select(3, 1),), {}),
     (aten.neg.default, lambda t: (t("b 4 n 8", F32, SWAPPED).narrow(3, 0, 4),), {}),
+    (aten.clone.default, lambda t: (t("b 4 n 8", F32, SWAPPED),), {"memory_format": torch.contiguous_format}),
+    (aten._to_copy.default, lambda t: (t("b n 8"),), {"dtype": F64, "memory_format": torch.contiguous_format}),
+    (aten.tril.default, lambda t: (t("n n", BOOL),), {}),
+    (aten.triu.default, lambda t: (t("b 4 n m", F32, SWAPPED), 1), {}),
+    (aten.tril.default, lambda t: (t("b n n", F32, (0, 2, 1)), -1), {}),
+    (aten.arange.default, lambda t: (t("n").shape[0],), {"device": "meta"}),
+    (aten.arange.start, lambda t: (0, t("n").shape[0]), {"device": "meta", "dtype": F32}),
+    (aten.arange.default, lambda _: (7,), {"device": "meta"}),
+    (aten.arange.start_step, lambda _: (9, 1, -3), {"device": "meta", "dtype": F32}),
     (aten.einsum.default, lambda t: ("bhnd,bhmd->bhnm", [t("b 4 n 8"), t("b 4 m 8")]), {}),
     (aten.einsum.default, lambda t: ("b n d, b m d -> b m n", [t("b n 8"), t("b m 8")]), {}),
     (aten.einsum.default, lambda t: ("bhnd,bnh->bnd", [t("b 4 n 8", F32, SWAPPED), t("b n 4")]), {}),
@@ -151,8 +160,9 @@ LEFT_TO_TORCH: list[tuple[Any, Operands, dict[str, Any]]] = [
     (aten.cat.default, lambda t: ([t("b n 8"), t("0")], 1), {}),  # an empty tensor is left out
     (aten.cat.default, lambda t: ([t("b 4 n 8", F32, (0, 2, 3, 1)), t("b 4 n 8", F32, (0, 2, 3, 1))], 1), {}),
     (aten.cat.default, lambda t: ([t("b n 8"), t("b n 8")], 3), {}),  # raises
-    (aten._to_copy.default, lambda t: (t("b n 8"),), {"dtype": F64, "memory_format": torch.contiguous_format}),
-    (aten.clone.default, lambda t: (t("b n 8"),), {"memory_format": torch.contiguous_format}),
+    (aten.clone.default, lambda t: (t("b 4 n 8"),), {"memory_format": torch.channels_last}),
+    (aten.arange.default, lambda t: (t("n").shape[0] - 3,), {"device": "meta"}),  # which may be negative
+    (aten.arange.start_step, lambda t: (0, t("n").shape[0], 2), {"device": "meta"}),
     (aten.scaled_dot_product_attention.default, lambda t: (t("b n 8"), t("b n 8"), t("b n 8")), {}),
     (aten.scaled_dot_product_attention.default, lambda t: (t("b 4 n 8"), t("b 2 n 8"), t("b 2 n 8")), {}),
     (

@@ -18,6 +18,7 @@ from orderproof.auditing.explain.findings import (
     with_causes,
     with_law,
 )
+from orderproof.auditing.explain.notes import notes_of_comparisons
 from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair, has_sentences
 from orderproof.auditing.record.context import AuditContext
@@ -73,6 +74,7 @@ def run_audit(
     order = [law.name for law in measured]
     for finding in measure_laws(context, measured, expect, timeout):
         audit.findings.append(finding)
+        audit.notes.extend(notes_of_comparisons(finding))
         following = min(order.index(finding.law) + 1, len(measured) - 1)
         show(f"{measured[following].code} {measured[following].name}", len(proved) + following + 1, total)
         yield audit.report()

@@ -13,7 +13,8 @@ from orderproof.registry import lookup_by_code
 
 PORTS = "orderproof.laws.ports"
 PROVED = "orderproof.laws.proved"
-FOLDERS = (PROVED, "orderproof.laws.measured", PORTS)
+TRAINING = "orderproof.laws.training"
+FOLDERS = (PROVED, "orderproof.laws.measured", PORTS, TRAINING)
 
 
 class LawEntry(NamedTuple):
@@ -29,7 +30,7 @@ class LawEntry(NamedTuple):
 
 
 def laws() -> tuple[LawEntry, ...]:
-    """The proved laws, the measured ones and those of ports, each in the order of their codes."""
+    """The proved laws, the measured ones, those of ports and of training steps, each in the order of their codes."""
     return _laws(tuple(module.file for folder in FOLDERS for module in read_modules(folder)))
 
 
@@ -41,8 +42,7 @@ def _laws(_files: tuple[Path, ...]) -> tuple[LawEntry, ...]:
 
 def proved_laws() -> tuple[LawEntry, ...]:
     """The laws that are proved on a graph."""
-    defaults = read_module("orderproof.laws.law").class_attributes("Law")
-    return tuple(sorted(_entries(PROVED, defaults)))
+    return _laws_of(PROVED)
 
 
 def find_law(name: str) -> LawEntry:
@@ -50,9 +50,23 @@ def find_law(name: str) -> LawEntry:
     return lookup_by_code(name, laws(), "a law")
 
 
+def find_training_law(name: str) -> LawEntry:
+    """The law of training steps with this name or code. Raises `UsageError`."""
+    return lookup_by_code(name, _laws_of(TRAINING), "a law of training steps")
+
+
 def compares_engines(entry: LawEntry) -> bool:
     """True for a law of ports, which needs an engine."""
-    return entry in _entries(PORTS, read_module("orderproof.laws.law").class_attributes("Law"))
+    return entry in _laws_of(PORTS)
+
+
+def needs_training_step(entry: LawEntry) -> bool:
+    """True for a law of training steps, which needs a batch and a loss."""
+    return entry in _laws_of(TRAINING)
+
+
+def _laws_of(folder: str) -> tuple[LawEntry, ...]:
+    return tuple(sorted(_entries(folder, read_module("orderproof.laws.law").class_attributes("Law"))))
 
 
 def _entries(folder: str, defaults: Mapping[str, Any]) -> Iterator[LawEntry]:

@@ -35,6 +35,7 @@ from orderproof.cli.prove import prove
 from orderproof.cli.recheck import recheck
 from orderproof.cli.repro import repro
 from orderproof.cli.sensitivity import sensitivity
+from orderproof.cli.training import training
 from orderproof.errors import OrderproofError, UsageError, first_line
 from orderproof.records.audit import EXIT_INTERRUPTED
 
@@ -97,6 +98,7 @@ app.command("ports")(ports)
 app.command("recheck", epilog=RECHECK_EPILOG)(recheck)
 app.command("repro")(repro)
 app.command("sensitivity")(sensitivity)
+app.command("training", epilog=EPILOG)(training)
 
 
 # A removed option -> what states the same.

@@ -40,6 +40,7 @@ def audit(
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
     attention: options.AttentionBackend = None,
+    dtype: options.Dtype = None,
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
@@ -87,7 +88,7 @@ def audit(
     expected = options.parse_expectations(expect)
     run = AuditRun(
         subject, layout, law, expected, length, seed, tiny, attention, as_kind, timeout, against, allow_network, fast,
-        with_scripts=html is not None,
+        dtype, with_scripts=html is not None,
     )  # fmt: skip
     run.check(certificate=certificate)
     gate = Gate(ctx.params)

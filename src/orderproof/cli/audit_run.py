@@ -40,6 +40,7 @@ class AuditRun:
     against: Sequence[str] | None
     allow_network: bool
     fast: bool
+    dtype: options.DtypeName | None
     with_scripts: bool  # of failed checks, which the page shows
     context: AuditContext | None = None
     loaded: Subject | None = None
@@ -50,11 +51,11 @@ class AuditRun:
         if self.against:
             check_port_options(
                 self.subject, self.against, certificate=certificate, layout=self.layout, attention=self.attention,
-                length=self.length,
+                dtype=self.dtype, length=self.length,
             )  # fmt: skip
         check_subject(
             self.subject, tiny=self.tiny, attention=self.attention, layout=self.layout,
-            allow_network=self.allow_network,
+            allow_network=self.allow_network, dtype=self.dtype,
         )  # fmt: skip
         options.check_laws(self.laws, self.against)
         options.check_laws(self.expected if self.against else None, self.against)
@@ -99,7 +100,7 @@ class AuditRun:
     def _reports(self, update: Update) -> Iterator[Report]:
         self.loaded = load_subject(
             self.subject, tiny=self.tiny, attention=self.attention, seed=self.seed, layout=self.layout,
-            allow_network=self.allow_network, kind=self.kind, timeout=self.timeout,
+            allow_network=self.allow_network, kind=self.kind, timeout=self.timeout, dtype=self.dtype,
         )  # fmt: skip
         from orderproof.auditing.api import audit_context
         from orderproof.auditing.run import run_audit, undecided_report

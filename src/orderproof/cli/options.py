@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 
-from orderproof.catalogue.laws import compares_engines, find_law
+from orderproof.catalogue.laws import compares_engines, find_law, needs_training_step
 from orderproof.cli import completion
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
@@ -20,6 +20,7 @@ SUBJECT = (
     "(a module, or a function that returns one); or an ONNX file."
 )
 AttentionName = Literal["sdpa", "eager"]
+DtypeName = Literal["bfloat16", "float16", "float32"]
 
 
 def _checking(check: Callable[[Any], object]) -> Callable[[Any], Any]:
@@ -146,6 +147,10 @@ Tiny = Annotated[bool, typer.Option("--tiny", help="Shrink an arch: subject and 
 AttentionBackend = Annotated[
     AttentionName | None, typer.Option("--attention", help="Attention backend of a transformers model.")
 ]
+Dtype = Annotated[
+    DtypeName | None,
+    typer.Option("--dtype", help="The dtype of a checkpoint; by default the one in which transformers loads it."),
+]
 Against = Annotated[
     list[str] | None,
     typer.Option(
@@ -242,6 +247,8 @@ def check_laws(names: Iterable[str] | None, against: Sequence[str] | None = None
     """Raises `UsageError` for an unknown law, or one that does not fit --against, before torch is imported."""
     for name in names or ():
         entry = find_law(name)
+        if needs_training_step(entry):
+            raise UsageError(f"law {entry.name} is one of a training step: expected orderproof training file.py:step")
         if compares_engines(entry) and not against:
             raise UsageError(f"law {entry.name} compares the model with an engine: expected --against ENGINE with it")
         if against and not compares_engines(entry):

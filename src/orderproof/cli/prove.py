@@ -52,6 +52,7 @@ def prove(
     seed: options.Seed = 0,
     tiny: options.Tiny = False,
     attention: options.AttentionBackend = None,
+    dtype: options.Dtype = None,
     token_axis: options.Axis = None,
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
@@ -75,7 +76,7 @@ def prove(
     files = ReportFiles(json=json, html=html, junit=junit, sarif=sarif, certificate=certificate)
     check_writable(*files.paths, source=subject)
     layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
-    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
+    check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network, dtype=dtype)
     if not laws:
         _list_proved_laws(subject)
     options.check_laws(laws)
@@ -93,7 +94,7 @@ def prove(
             update(f"loading {subject}", 0, 3)
             loaded = load_subject(
                 subject, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
-                kind=as_kind,
+                kind=as_kind, dtype=dtype,
             )  # fmt: skip
             from orderproof.auditing.api import audit_context, report_on_law
             from orderproof.auditing.explain.findings import undecide_inapplicable

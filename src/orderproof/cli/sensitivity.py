@@ -65,7 +65,7 @@ def sensitivity(
     from orderproof.word_order.sentences import read_sentences
 
     spec = None if model == "-" else model
-    check_subject(spec, tiny=False, attention=attention, layout=Layout(), allow_network=allow_network)
+    form = check_subject(spec, tiny=False, attention=attention, layout=Layout(), allow_network=allow_network)
     check_options(pooling, limit)
     sentences = None if file is None else read_sentences(file)
     with progress(quiet=quiet) as update:
@@ -73,8 +73,9 @@ def sensitivity(
         from orderproof.word_order.sensitivity import BUNDLED_SOURCE, measure_sensitivity
 
         subject = load_subject(
-            spec, tiny=False, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network
-        )
+            spec, tiny=False, attention=attention, seed=seed, layout=Layout(), allow_network=allow_network,
+            dtype="float32" if form in ("folder", "hub") else None,
+        )  # fmt: skip
         source = BUNDLED_SOURCE if file is None else Path(file).name
         result = measure_sensitivity(
             subject, sentences, source=source, pooling=pooling, limit=limit, seed=seed, progress=update

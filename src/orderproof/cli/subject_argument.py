@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orderproof.cli import keep_until_the_end
 from orderproof.errors import UsageError
-from orderproof.subject_spec import Layout, check_spec, kind_assumption
+from orderproof.subject_spec import Layout, SpecForm, check_spec, kind_assumption
 
 if TYPE_CHECKING:
     from torch import nn
@@ -18,31 +18,43 @@ if TYPE_CHECKING:
 MOST_PARAMETERS_OF_A_SMALL_MODEL = 10**8
 
 
-def check_subject(spec: str | None, *, tiny: bool, attention: str | None, layout: Layout, allow_network: bool) -> None:
-    """Check the arguments before torch is imported: the subject exists, and the options fit it.
+def check_subject(
+    spec: str | None,
+    *,
+    tiny: bool,
+    attention: str | None,
+    layout: Layout,
+    allow_network: bool,
+    dtype: str | None = None,
+) -> SpecForm | None:
+    """Check the arguments before torch is imported: the subject exists, and the options fit its form, which is given.
 
     Raises `UsageError` and `SubjectError`.
     """
     if spec is None:
         if tiny:
             raise UsageError("expected an architecture, arch:NAME, with --tiny; the bundled model has one size")
+        if dtype is not None:
+            raise UsageError("expected a checkpoint folder or a hub id with --dtype; the bundled model has one dtype")
         if layout.stated:
             raise UsageError(f"expected file.py:name with {layout.stated}; the axes of the bundled model are known")
     else:
-        form = check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+        form = check_spec(spec, tiny=tiny, attention=attention, dtype=dtype, allow_network=allow_network)
         if layout.stated and form not in ("object", "onnx"):
             raise UsageError(f"expected file.py:name or file.onnx with {layout.stated}; {spec} states its own inputs")
+        return form
+    return None
 
 
 def load_subject(
     spec: str | None, *, tiny: bool, attention: str | None, seed: int, layout: Layout, allow_network: bool,
-    kind: str | None = None, timeout: float | None = None,
+    kind: str | None = None, timeout: float | None = None, dtype: str | None = None,
 ) -> Subject:  # fmt: skip
     """The named subject, or the bundled model; a small one is called on one thread.
 
     `timeout`: for the first call of a Python object [s]. Raises `UsageError` and `SubjectError`.
     """
-    check_subject(spec, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network)
+    check_subject(spec, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network, dtype=dtype)
     from orderproof.models import bundled, load
     from orderproof.models.trial_call import call_timeout
 
@@ -52,8 +64,8 @@ def load_subject(
     else:
         with call_timeout(timeout):
             subject = load(
-                spec, tiny=tiny, attention=attention, seed=seed, allow_network=allow_network, layout=layout,
-                assume=assume,
+                spec, tiny=tiny, attention=attention, dtype=dtype, seed=seed, allow_network=allow_network,
+                layout=layout, assume=assume,
             )  # fmt: skip
     _limit_threads(subject.module)
     keep_until_the_end()  # the imported libraries and the model
@@ -79,6 +91,7 @@ def check_port_options(
     certificate: str | None,
     layout: Layout,
     attention: str | None,
+    dtype: str | None,
     length: int | None,
 ) -> None:
     """Raise `UsageError` for an unknown engine, and for options of `audit` that have no meaning with --against."""
@@ -94,6 +107,7 @@ def check_port_options(
         "--certificate": certificate,
         "--token-axis": layout.stated or None,
         "--attention": attention,
+        "--dtype": dtype,
         "--length": length,
     }
     if unwanted := [name for name, value in given.items() if value is not None]:

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.diagnosis.tolerances import ROUNDING_RUNS
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording.arguments import leaves
 from orderproof.recording.compiled_code import forget_compiled_code
 from orderproof.recording.execution import relative_difference
@@ -41,7 +41,7 @@ _EXACT_ON_WHOLE_NUMBERS = frozenset({
 _UNKNOWN_EPS = torch.finfo(torch.bfloat16).eps
 
 
-class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class PerturbedRounding(OperatorMode):
     """Perturbs the result of every floating-point operator by one rounding of its dtype.
 
     `exact` is a dtype whose rounding is not looked at.
@@ -50,7 +50,7 @@ class PerturbedRounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
 
     def __init__(self, seed: int, exact: torch.dtype | None = None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.perturbed = False
         self.exact_by_values = False  # some operator in another dtype is exact for these numbers
         self._exact = exact

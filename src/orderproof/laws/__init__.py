@@ -11,6 +11,8 @@ from orderproof.laws.registry import find_law as find_law
 from orderproof.laws.registry import find_model_law as find_model_law
 from orderproof.laws.registry import find_port_law as find_port_law
 from orderproof.laws.registry import find_proved_law as find_proved_law
+from orderproof.laws.registry import find_training_law as find_training_law
 from orderproof.laws.registry import measured_laws as measured_laws
 from orderproof.laws.registry import port_laws as port_laws
 from orderproof.laws.registry import proved_laws as proved_laws
+from orderproof.laws.registry import training_laws as training_laws

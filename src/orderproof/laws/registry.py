@@ -9,6 +9,9 @@ from orderproof.errors import UsageError
 from orderproof.laws.measured.measured_law import MeasuredLaw
 from orderproof.laws.ports.port_law import PortLaw
 from orderproof.laws.proved.proved_law import ProvedLaw
+from orderproof.laws.training.training_law import TrainingLaw
+
+AnyLaw = ProvedLaw | MeasuredLaw | PortLaw | TrainingLaw
 
 
 @cache
@@ -32,9 +35,16 @@ def port_laws() -> tuple[PortLaw, ...]:
     return tuple(sorted(found, key=lambda law: law.code))
 
 
-def find_law(name: str) -> ProvedLaw | MeasuredLaw | PortLaw:
+@cache
+def training_laws() -> tuple[TrainingLaw, ...]:
+    """The laws of training steps, in the order of their codes."""
+    found = registry.discover("orderproof.laws.training", "LAW", TrainingLaw)  # type: ignore[type-abstract]
+    return tuple(sorted(found, key=lambda law: law.code))
+
+
+def find_law(name: str) -> AnyLaw:
     """The law with this name or code. Raises `UsageError`."""
-    laws: list[ProvedLaw | MeasuredLaw | PortLaw] = [*proved_laws(), *measured_laws(), *port_laws()]
+    laws: list[AnyLaw] = [*proved_laws(), *measured_laws(), *port_laws(), *training_laws()]
     return registry.lookup_by_code(name, laws, "a law")
 
 
@@ -43,12 +53,19 @@ def find_model_law(name: str) -> ProvedLaw | MeasuredLaw:
     law = find_law(name)
     if isinstance(law, PortLaw):
         raise UsageError(f"law {law.name} compares the model with an engine: expected --against ENGINE with it")
+    if isinstance(law, TrainingLaw):
+        raise UsageError(f"law {law.name} is one of a training step: expected orderproof training file.py:step")
     return law
 
 
 def find_port_law(name: str) -> PortLaw:
     """The law of ports with this name or code. Raises `UsageError`."""
     return registry.lookup_by_code(name, port_laws(), "a law of ports")
+
+
+def find_training_law(name: str) -> TrainingLaw:
+    """The law of training steps with this name or code. Raises `UsageError`."""
+    return registry.lookup_by_code(name, training_laws(), "a law of training steps")
 
 
 def find_proved_law(name: str) -> ProvedLaw:

@@ -63,6 +63,7 @@ class OutputAxes:
         unknown_rows: Why it is not known which axis runs over rows; empty if it is.
         unknown_tokens: The same of tokens.
         fixed: Tokens are unknown because the module takes one number of tokens only.
+        ends: The number of tokens from which on further ones get no entries; None if all do.
 
     """
 
@@ -73,6 +74,7 @@ class OutputAxes:
     unknown_rows: str = ""
     unknown_tokens: str = ""
     fixed: bool = False
+    ends: int | None = None
 
     @property
     def text(self) -> str:
@@ -137,6 +139,10 @@ class CalledShapes:
             steps, by_row = self._token_steps(axis), self._row_step(axis)
             if steps == {0}:
                 continue
+            if self.step == 1 and not by_row and (end := self._end(axis)):
+                tokens.append(TokenRun(axis, self.shape[axis] - self.tokens))
+                found = replace(found, ends=end)
+                continue
             if steps != {1} or by_row:
                 text = f"axis {axis} of output {name!r} has {self._sizes(axis)}; {_BY_HAND}"
                 return replace(found, unknown_tokens=text)
@@ -169,6 +175,13 @@ class CalledShapes:
         """The numbers of entries more for each further token."""
         sizes = [shape[axis] for shape in (self.shape, *self.more_tokens)]
         return {Fraction(b - a, self.step) for a, b in pairwise(sizes)}
+
+    def _end(self, axis: int) -> int | None:
+        """The number of tokens at which an axis that has an entry for each token stops to grow; None if it does not."""
+        sizes = [shape[axis] for shape in (self.shape, *self.more_tokens)]
+        grown = next((k for k, (a, b) in enumerate(pairwise(sizes)) if a == b), 0)
+        follows = all(b - a == (k < grown) for k, (a, b) in enumerate(pairwise(sizes)))
+        return self.tokens + grown if grown and follows else None
 
     def _row_step(self, axis: int) -> int:
         return 0 if self.more_rows is None else self.more_rows[axis] - self.shape[axis]

@@ -34,7 +34,7 @@ def bundled(*, attention: str | None = None, assume: Mapping[str, Any] | None = 
             f"{MODEL_NAME}: model.safetensors has SHA-256 {digest[:16]}..., expected {WEIGHTS_SHA256[:16]}...; "
             "nothing was loaded from it; install the package again"
         )
-    return load_checkpoint(folder, attention=attention, name=MODEL_NAME, assume=assume)
+    return load_checkpoint(folder, attention=attention, name=MODEL_NAME, dtype="float32", assume=assume)
 
 
 def bundled_folder() -> Path:

@@ -20,6 +20,7 @@ def load(
     *,
     tiny: bool = False,
     attention: str | None = None,
+    dtype: str | None = None,
     seed: int = 0,
     allow_network: bool = False,
     inputs: Inputs | None = None,
@@ -32,6 +33,7 @@ def load(
         spec: One of these forms.
         tiny: Build a tiny random model of an architecture on the CPU, not one of full size without weights.
         attention: "sdpa" or "eager"; by default the best backend of the model.
+        dtype: "bfloat16", "float16" or "float32" of a checkpoint; by default the one in which transformers loads it.
         seed: Of the random weights of a tiny model, and of torch while a Python object is imported and called.
         allow_network: Download a hub id that is not in the local cache.
         inputs: Example inputs of a Python object, instead of those that it returns.
@@ -44,7 +46,7 @@ def load(
         UsageError: An argument does not exist or does not fit.
 
     """
-    form = check_spec(spec, tiny=tiny, attention=attention, allow_network=allow_network)
+    form = check_spec(spec, tiny=tiny, attention=attention, dtype=dtype, allow_network=allow_network)
     if form == "onnx":
         return load_file.load_onnx(Path(spec).expanduser(), inputs=inputs, layout=layout, assume=assume)
     if form != "object":
@@ -54,7 +56,7 @@ def load(
     if form == "architecture":
         return architectures.load_architecture(spec, tiny=tiny, attention=attention, seed=seed, assume=assume)
     if form == "folder":
-        return checkpoint.load_checkpoint(Path(spec).expanduser(), attention=attention, assume=assume)
+        return checkpoint.load_checkpoint(Path(spec).expanduser(), attention=attention, dtype=dtype, assume=assume)
     if form == "object":
         return python_objects.load_object(spec, inputs=inputs, layout=layout, seed=seed, assume=assume)
-    return hub.load_from_hub(spec, attention=attention, allow_network=allow_network, assume=assume)
+    return hub.load_from_hub(spec, attention=attention, dtype=dtype, allow_network=allow_network, assume=assume)

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.errors import UsageError
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.process_state import preserved_settings
 from orderproof.models.subject import Subject
 from orderproof.models.training_forward import NOT_AS_IN_TRAINING
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording.eager_check import without_fast_path
 from orderproof.recording.restored_state import restored_state
 from orderproof.registry import did_you_mean
@@ -98,11 +98,11 @@ def _switched(parts: Sequence[nn.Module]) -> Iterator[None]:
             part.training = not part.training
 
 
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Operators(OperatorMode):
     """Writes down the operators that are called, with every argument that is no tensor."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.called: list[_Called] = []
 
     def __torch_dispatch__(

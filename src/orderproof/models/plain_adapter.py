@@ -49,6 +49,10 @@ class PlainModuleAdapter(ModelAdapter):
         inputs = {"mask": arguments.mask is not None, "positions": positions, "documents": subject.takes_documents}
         self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
         self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
+        ends = (axes.ends for axes in (subject.output_axes or {}).values() if axes.ends is not None)
+        self.config_max_positions = min(ends, default=None)
+        self.padded_sides = roles.padded_sides
+        self.usual_sides = frozenset({"left"} if self.causal else ())
         self.chosen_output = ""  # the first with tokens, else the first
         self.has_pooled_output = bool(self._pooled) and not any(
             len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
@@ -63,6 +67,11 @@ class PlainModuleAdapter(ModelAdapter):
         first = next(place for place, axis in enumerate(self.subject.token_axes) if axis is not None)
         companions = self._drawn(rows, tokens, 0)  # the same for all tokens that are drawn
         return self.packing.pack((*companions[:first], drawn[first], *companions[first + 1 :]))
+
+    def sample_other_call(self, rows: int, tokens: int, seed: int) -> Tensor:
+        """The inputs drawn anew; one without tokens is that of another row, since only its examples are known."""
+        drawn = zip(self._drawn(rows, tokens, seed), self.packing.parts, strict=True)
+        return self.packing.pack(tuple(x.roll(1, 0) if p.token is None and p.row == 0 else x for x, p in drawn))
 
     def _drawn(self, rows: int, tokens: int, seed: int) -> tuple[Tensor, ...]:
         """The inputs with a number of rows, where they have rows."""

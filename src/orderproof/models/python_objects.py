@@ -45,12 +45,7 @@ def load_object(
 
     Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
     """
-    place, name = object_location(spec)
-    linecache.checkcache()  # the file may have changed since an earlier audit of this process
-    make = partial(_make, place, name, spec, seed)
-    _import_transformers_for(Path(place).expanduser())
-    check_trial_load(spec, make)
-    result = make()
+    result, name = made_object(spec, seed), object_location(spec)[1]
     model, examples = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
     if isinstance(model, Subject | ModelAdapter):
         kind = f"a {type(model).__name__}, which states its inputs itself"
@@ -75,6 +70,19 @@ def load_object(
     return from_module(model, inputs, name=name, assume=assume, **vars(layout))
 
 
+def made_object(spec: str, seed: int) -> Any:
+    """The object, or its result if it is a function or a class, with the random numbers of a seed.
+
+    Raises `SubjectError` if it cannot be imported or called.
+    """
+    place, name = object_location(spec)
+    linecache.checkcache()  # the file may have changed since an earlier audit of this process
+    make = partial(_make, place, name, spec, seed)
+    _import_transformers_for(Path(place).expanduser())
+    check_trial_load(spec, make)
+    return make()
+
+
 def _import_transformers_for(path: Path) -> None:
     """Import transformers once, and not in the trial and again here: it takes seconds. Its settings come first."""
     if path.suffix == ".py" and path.is_file():
@@ -85,7 +93,6 @@ def _import_transformers_for(path: Path) -> None:
 
 
 def _make(place: str, name: str, spec: str, seed: int) -> Any:
-    """The object, or its result if it is a function or a class, with the random numbers of a seed."""
     with seeded_random(seed):
         return _import_and_call(place, name, spec)
 

@@ -14,8 +14,8 @@ from unittest import mock
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording.arguments import leaves, map_leaves
 
 Cast = Callable[[Tensor, torch.dtype], Tensor]
@@ -99,11 +99,11 @@ class _Stopped(BaseException):
     """The operator is reached."""
 
 
-class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Casts(OperatorMode):
     """Notes which tensors are cast before an operator, and stops there."""
 
     def __init__(self, func: OpOverload, places: dict[int, int]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.func, self.places = func, places
         self.found: list[tuple[int, torch.dtype]] = []
 

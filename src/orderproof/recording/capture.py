@@ -14,7 +14,7 @@ from orderproof.errors import CaptureError, SubjectError, first_line
 from orderproof.library_messages import silent_messages
 from orderproof.recording.captured_graph import CapturedGraph, find_cut, leaves_by_name
 from orderproof.recording.recording import record
-from orderproof.recording.refusal import NOT_RECORDED, reason_of
+from orderproof.recording.refusal import reason_of, refusal_of
 
 
 def capture(
@@ -72,7 +72,7 @@ def _recorded(
         raise
     except Exception as error:
         _require_output(module, inputs)
-        raise CaptureError(f"{NOT_RECORDED}{first_line(error)}") from error
+        raise CaptureError(refusal_of(error)) from error
     if not recorded.outputs:
         _require_output(module, inputs)
     return recorded

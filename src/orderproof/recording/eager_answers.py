@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording.autocast import Autocast
 from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.eager_check import prepared_call
@@ -26,11 +26,11 @@ def eager_answers(module: nn.Module, inputs: tuple[Tensor, ...], reached: OwnedS
     return mode.answers
 
 
-class _FlagReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _FlagReads(OperatorMode):
     """Keeps the booleans that are read."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.answers: list[bool] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

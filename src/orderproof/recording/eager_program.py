@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording.arguments import tensors_in
 from orderproof.recording.autocast import Autocast
 from orderproof.recording.captured_graph import leaves_by_name
@@ -68,13 +68,13 @@ def compare_programs(
         raise CaptureError(f"{_DIFFERENT}{difference}")
 
 
-class _Follow(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Follow(OperatorMode):
     """Adds each operator to a program, and the functions that one runs in its place."""
 
     supports_higher_order_operators = True
 
     def __init__(self, program: Program, autocast: Autocast) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.program, self.autocast = program, autocast
         self.refusal = ""
 

@@ -8,12 +8,12 @@ then falls by about 2**-29; a dependence does not.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from orderproof.recording.captured_graph import CapturedGraph
 
@@ -29,7 +29,7 @@ def execute_nodes(
     """Every node with its value, in graph order. `start` replaces the value of the node the graph is cut at."""
     values = captured.values if state is None else state
     by_input = dict(zip(captured.inputs, inputs, strict=True))
-    last = _last_uses(captured)
+    last = last_uses(captured.graph, set(captured.outputs.values()))
     cut = None if start is None else captured.start
     env: dict[Node, Any] = {}
     for node in captured.graph.nodes:
@@ -72,10 +72,10 @@ def execute(
     return {name: found[node] for name, node in captured.outputs.items()}
 
 
-def _last_uses(captured: CapturedGraph) -> dict[Node, list[Node]]:
-    kept = set(captured.outputs.values())
+def last_uses(graph: Graph, kept: Container[Node]) -> dict[Node, list[Node]]:
+    """The nodes whose last use is a node, by that node; without those that are kept."""
     last: dict[Node, Node] = {}
-    for node in captured.graph.nodes:
+    for node in graph.nodes:
         for n in node.all_input_nodes:
             last[n] = node
     result: dict[Node, list[Node]] = {}

@@ -11,13 +11,17 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from orderproof.cast_on_use import cast_tensor
+
 _Place = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype]
 
 
 class Float64Parameters:
     """Parameters in float64, found by the memory that the original occupies."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_use: bool = False) -> None:
+        """Start without any; ``on_use``: large ones are cast where they are used."""
+        self.on_use = on_use
         self._converted: dict[_Place, tuple[Tensor, Tensor]] = {}  # with the original, so that its memory stays its own
 
     def convert(self, value: Tensor) -> Tensor:
@@ -26,8 +30,11 @@ class Float64Parameters:
             return value.double() if value.is_floating_point() else value
         place = (value.data_ptr(), tuple(value.shape), value.stride(), value.dtype)
         if place not in self._converted:
-            self._converted[place] = (value, value.detach().double())
+            self._converted[place] = (value, self._cast(value))
         return self._converted[place][1]
+
+    def _cast(self, value: Tensor) -> Tensor:
+        return cast_tensor(value, torch.float64) if self.on_use else value.detach().double()
 
     def convert_module(self, module: nn.Module) -> nn.Module:
         """A float64 copy of a module whose parameters are the shared copies; it has its own buffers."""

@@ -7,11 +7,12 @@ answered for the example and kept as a condition: the recording is that of every
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
 import torch
-from torch._dynamo.source import ConstantSource
+from torch._guards import GuardSource, Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 from torch.utils._sympy.functions import CeilToInt, CleanDiv, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod
 
@@ -46,6 +47,21 @@ MAX_POWER = 4
 LEAST_SIZE = 2  # of an open size: torch treats 0 and 1 apart
 
 
+@dataclass(frozen=True)
+class _SizeName(Source):
+    """The name of an open size, as torch asks for it. Torch's own class is a part of its compiler."""
+
+    size: str
+
+    @property
+    def _name_template(self) -> str:
+        return self.size
+
+    @property
+    def guard_source(self) -> GuardSource:
+        return GuardSource.CONSTANT
+
+
 class NotLinear(Exception):
     """A size or a condition that is not linear in the open sizes; the message shows it."""
 
@@ -68,7 +84,7 @@ class OpenSizes:
         self._indices: dict[sympy.Symbol, str] = {}  # of loops; a symbol is at least 2, and an index that minus 2
         self.symbols: dict[str, Any] = {}  # SymInts
         for name, example in examples.items():
-            source = ConstantSource(name)
+            source = _SizeName(name)
             symbol = self.environment.create_symbol(example, source, dynamic_dim=DimDynamic.DYNAMIC)
             assert isinstance(symbol, sympy.Symbol)
             self._names[symbol] = name
@@ -79,7 +95,7 @@ class OpenSizes:
 
     def new_index(self, name: str) -> Any:
         """An index of a loop, as a symbolic integer: any number from 0 on, with the example 0."""
-        source = ConstantSource(name.replace(" ", "_"))
+        source = _SizeName(name.replace(" ", "_"))
         symbol = self.environment.create_symbol(LEAST_SIZE, source, dynamic_dim=DimDynamic.DYNAMIC)
         assert isinstance(symbol, sympy.Symbol)
         self._indices[symbol] = name

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording import constants, writes
 from orderproof.recording.arguments import leaves, map_leaves, tensors_in
 from orderproof.recording.eager_view import EagerView
@@ -47,17 +47,13 @@ _DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropo
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Recorder(OperatorMode):
     """The dispatch mode, which adds operators to a graph."""
 
     supports_higher_order_operators = True
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled meanwhile, and torch would import its compiler to skip the method
-
     def __init__(self, recorded: RecordedGraph, program: Program | None = None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.recorded = recorded
         self.program = program  # to which the operators are added as the model called them
 

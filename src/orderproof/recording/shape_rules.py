@@ -64,9 +64,12 @@ class ShapeRules:
         """A copy without gaps. Its axes are in the order in memory of those of the tensor, if that is plain."""
         (x,) = args
         dtype = kwargs.get("dtype") or x.dtype
-        if set(kwargs) - {"dtype", "device", "non_blocking"}:
+        order = kwargs.get("memory_format", torch.preserve_format)
+        if set(kwargs) - {"dtype", "device", "non_blocking", "memory_format"}:
             return None
-        strides = self._strides_without_gaps(x)
+        if order is torch.contiguous_format:
+            return Layout(tuple(x.shape), self._contiguous_strides(tuple(x.shape)), dtype)
+        strides = self._strides_without_gaps(x) if order is torch.preserve_format else None
         return None if strides is None else Layout(tuple(x.shape), strides, dtype)
 
     def _unsqueeze(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Layout | None:
@@ -222,14 +225,20 @@ def _result_dtype(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
     given = ((x.dtype, x.dim()) if isinstance(x, Tensor) else (type(x), x) for x in leaves((args, kwargs)))
     key = (func, len(args), *kwargs, *given)
     if key not in _dtypes:
-
-        def small(x: Tensor) -> Tensor:
-            return torch.empty([1] * x.dim(), dtype=x.dtype, device="meta")
-
-        small_args, small_kwargs = map_leaves(Tensor, small, (args, kwargs))
-        result = func(*small_args, **small_kwargs)
+        try:
+            result = _of_ones(func, args, kwargs, "cpu")  # on meta, torch's Python would import its compiler
+        except RuntimeError:  # no kernel for this dtype
+            result = _of_ones(func, args, kwargs, "meta")
         _dtypes[key] = result.dtype if isinstance(result, Tensor) else None
     return _dtypes[key]
+
+
+def _of_ones(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> Any:
+    def ones(x: Tensor) -> Tensor:
+        return torch.ones([1] * x.dim(), dtype=x.dtype, device=device)
+
+    small_args, small_kwargs = map_leaves(Tensor, ones, (args, kwargs))
+    return func(*small_args, **small_kwargs)
 
 
 _dtypes: dict[Any, torch.dtype | None] = {}  # by operator and by what `_result_dtype` looks at
@@ -264,6 +273,22 @@ def _cumsum(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch
         return None
     plain = x.dtype.is_floating_point or x.dtype.is_complex
     return tuple(x.shape), kwargs.get("dtype") or (x.dtype if plain else torch.int64)
+
+
+def _triangle(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    x, diagonal = (*args, kwargs.get("diagonal", 0))[:2]
+    return (tuple(x.shape), x.dtype) if x.dim() >= 2 and type(diagonal) is int else None
+
+
+def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    """Whole numbers, or those from zero to an open size, which is not negative."""
+    dtype = kwargs.get("dtype") or torch.int64
+    if all(type(arg) is int for arg in args):
+        count = len(range(*args)) if 0 not in args[2:] else 0
+        return ((count,), dtype) if count else None
+    start, end = (0, *args)[-2:]
+    opens = len(args) <= 2 and type(start) is int and start == 0 and isinstance(end, torch.SymInt)
+    return ((end,), dtype) if opens and end.node.expr.is_Symbol else None
 
 
 def _cat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
@@ -387,6 +412,11 @@ _CONTIGUOUS_RESULTS: dict[OpOverload, Callable[..., tuple[Sizes, torch.dtype] | 
     _ATEN.matmul.default: _matmul,
     _ATEN.cumsum.default: _cumsum,
     _ATEN.cat.default: _cat,
+    _ATEN.tril.default: _triangle,
+    _ATEN.triu.default: _triangle,
+    _ATEN.arange.default: _arange,
+    _ATEN.arange.start: _arange,
+    _ATEN.arange.start_step: _arange,
 }
 _OF_CONTIGUOUS_OPERANDS = {
     _ATEN.linear.default, _ATEN.layer_norm.default, _ATEN.mean.dim, _ATEN.sum.dim_IntList, _ATEN.cumsum.default,

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import sympy
 from torch._guards import SLoc
+from torch._logging._internal import trace_structured
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from orderproof.recording.refusal import RecordingRefused
 from orderproof.recording.source import innermost_line
+
+_VALIDATOR = "torch.fx.experimental.validator"
+
+
+@contextmanager
+def _without_validator() -> Iterator[None]:
+    """Let torch see that its validator of symbols is off, without importing it: its compiler would come with it.
+
+    That takes 0.7 s, a fifth of an audit of a small module.
+    """
+    off = ModuleType(_VALIDATOR)
+    off.translation_validation_enabled = lambda: False  # type: ignore[attr-defined]
+    stands_in = sys.modules.setdefault(_VALIDATOR, off) is off
+    try:
+        yield
+    finally:
+        if stands_in:
+            del sys.modules[_VALIDATOR]
 
 
 class SizeEnvironment(ShapeEnv):
@@ -34,7 +56,10 @@ class SizeEnvironment(ShapeEnv):
         self.fixed_at: dict[sympy.Symbol, str] = {}
         self.why_unreadable: Callable[[Any], str] = lambda _: ""
         self.unreadable = ""
-        super().__init__(**options)
+        # Without a folder torch's trace ends at its first record: that of a symbol would import the compiler.
+        trace_structured("orderproof", metadata_fn=dict, suppress_context=True, expect_trace_id=False)
+        with _without_validator():
+            super().__init__(**options)
 
     def fix(self, expression: Any) -> None:
         """Fix the sizes of which an expression is computed to their examples."""

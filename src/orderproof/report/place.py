@@ -35,11 +35,11 @@ def finding_place(finding: Finding) -> Place:
 
 
 def shown_place(finding: Finding) -> Place:
-    """The line to show to a reader: that of `finding_place`, and none for a law that is proved and should not hold.
+    """The line to show to a reader: that of `finding_place`; only a line to change for a law that is proved.
 
     The last step of a proof is a place for an alert, which must have one, and no cause.
     """
-    return Place() if finding.verdict == "proved" else finding_place(finding)
+    return Place() if finding.verdict == "proved" and not finding.fix_source else finding_place(finding)
 
 
 def first_entry(finding: Finding) -> Entry | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -14,13 +15,20 @@ from orderproof.errors import CaptureError
 from orderproof.logic.rewriting import evaluate
 from orderproof.logic.terms import Term, as_term
 from orderproof.recording.arguments import map_leaves
+from orderproof.recording.execution import last_uses
 from orderproof.recording.loop_operators import LOOP_STACK, LOOP_STATE, loop_body, loop_count, loop_index
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.recording.open_sizes import OpaqueNumber
 
+NOTHING: Mapping[int, Tensor] = MappingProxyType({})
 
-def execute_open(graph: OpenGraph, inputs: Sequence[Tensor], sizes: Mapping[str, int]) -> dict[str, Tensor] | None:
+
+def execute_open(
+    graph: OpenGraph, inputs: Sequence[Tensor], sizes: Mapping[str, int], replaced: Mapping[int, Tensor] = NOTHING
+) -> dict[str, Tensor] | None:
     """The outputs of an open graph by name; None if the call would take another branch.
+
+    `replaced` has tensors that are read in place of stored ones, by the memory of these.
 
     Raises:
         CaptureError: The graph contains a number that is not known.
@@ -30,24 +38,32 @@ def execute_open(graph: OpenGraph, inputs: Sequence[Tensor], sizes: Mapping[str,
         if not condition.functions and not evaluate(condition, sizes, {}):
             return None
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    for node in graph.graph.nodes if replaced else ():
+        if node.op == "placeholder" and node not in values:
+            stored = graph.values[graph.state[node.name]]
+            values[node] = replaced.get(stored.data_ptr(), stored)
     nodes = list(graph.graph.nodes)
     with torch.no_grad():
         if any(node.target is LOOP_STATE for node in nodes):  # whose nodes are not computed in graph order
-            _run(graph, nodes, values, dict(sizes))
+            _run(graph, nodes, values, dict(sizes), {})
             nodes = []
+        last = last_uses(graph.graph, {*graph.outputs.values(), *(question.node for question in graph.questions)})
         for question in graph.questions:  # in graph order: another branch ends at the first other answer
             if question.node not in values:
                 end = nodes.index(question.node) + 1
-                _run(graph, nodes[:end], values, dict(sizes))
+                _run(graph, nodes[:end], values, dict(sizes), last)
                 nodes = nodes[end:]
             if bool(values[question.node]) is not question.answer:
                 return None
-        _run(graph, nodes, values, dict(sizes))
+        _run(graph, nodes, values, dict(sizes), last)
     return {name: values[node] for name, node in graph.outputs.items()}
 
 
-def _run(graph: OpenGraph, nodes: Sequence[Node], values: dict[Node, Any], sizes: dict[str, int]) -> None:
-    """Compute the values of nodes in graph order."""
+def _run(
+    graph: OpenGraph, nodes: Sequence[Node], values: dict[Node, Any], sizes: dict[str, int],
+    last: Mapping[Node, Sequence[Node]],
+) -> None:  # fmt: skip
+    """Compute the values of nodes in graph order; forget those whose last use is a node."""
     in_loops: set[Node] = set()
     for node in nodes:
         if node in in_loops:
@@ -60,6 +76,8 @@ def _run(graph: OpenGraph, nodes: Sequence[Node], values: dict[Node, Any], sizes
             values[node] = graph.values[graph.state[node.name]]
         elif node.op == "call_function":
             values[node] = _value(node, values, sizes)
+        for used in last.get(node, ()):
+            values.pop(used, None)
 
 
 def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> Any:
@@ -90,7 +108,7 @@ def _run_loop(
     stacked: dict[Any, list[Tensor]] = {user.args[1]: [] for user in end.users if user.target is LOOP_STACK}
     for step in range(int(evaluate(as_term(loop_count(end)), sizes, {}))):
         own = {**values, **dict(zip(states, current, strict=True))}
-        _run(graph, rest, own, {**sizes, str(loop_index(end)): step})
+        _run(graph, rest, own, {**sizes, str(loop_index(end)): step}, {})
         current = [own[node] for node in following]
         for node, found in stacked.items():
             found.append(own[node])

@@ -47,8 +47,7 @@ CALLED: dict[str, type[Program]] = {"padding": Padded, "packing": Placed, "posit
 def subject_of(attack: Attack, function: Function) -> Subject:
     torch.manual_seed(0)
     module = CALLED.get(attack.law, Program)(function)
-    mask = "attention_mask=real" if attack.law == "padding" else None  # calls would find that a broken one marks pads
-    return from_module(module, (torch.zeros(attack.batch, TOKENS, WIDTH),), token_axis=1, length=TOKENS, mask=mask)
+    return from_module(module, (torch.zeros(attack.batch, TOKENS, WIDTH),), token_axis=1, length=TOKENS)
 
 
 def finding_of(attack: Attack, function: Function) -> Finding:

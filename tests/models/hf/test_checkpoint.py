@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -212,3 +213,48 @@ def test_tiny_and_empty_names_are_refused(folder):
         load(str(folder), tiny=True)
     with pytest.raises(UsageError, match="got an empty text"):
         load("")
+
+
+@pytest.fixture
+def narrow(originals, tmp_path):
+    """A checkpoint whose weights and configuration are in bfloat16."""
+    import transformers
+
+    model = transformers.LlamaForCausalLM.from_pretrained(originals / "llama", dtype=torch.bfloat16)
+    model.save_pretrained(tmp_path / "narrow")
+    return tmp_path / "narrow"
+
+
+def test_weights_keep_the_dtype_of_the_file_unless_another_one_is_asked_for(narrow):
+    for given, expected in ((None, torch.bfloat16), ("float32", torch.float32), ("float16", torch.float16)):
+        subject = load(str(narrow), dtype=given)
+        assert {p.dtype for p in subject.module.parameters()} == {expected}
+        assert f"sdpa, {str(expected).removeprefix('torch.')}, from narrow" in subject.load_summary
+
+
+def test_weights_in_the_dtype_of_the_file_are_mapped(narrow):
+    subject = load(str(narrow))
+    file = Path("/proc/self/maps")
+    maps = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    mapped = [(int(a, 16), int(b, 16)) for a, b in (m[0].split("-") for m in maps if m[-1].startswith(str(narrow)))]
+    if not mapped:
+        pytest.skip("no list of mapped files")
+    large = max(subject.module.parameters(), key=lambda p: p.numel())
+    assert any(begin <= large.data_ptr() < end for begin, end in mapped)
+
+
+def test_a_dtype_in_which_nothing_runs_is_refused(narrow):
+    from safetensors.torch import load_file, save_file
+
+    for file in narrow.glob("*.safetensors"):
+        weights = {name: value.to(torch.float8_e4m3fn) for name, value in load_file(file).items()}
+        save_file(weights, file, metadata={"format": "pt"})
+    _edit_config(narrow, dtype="float8_e4m3fn")
+    with pytest.raises(CheckpointError, match="float8_e4m3fn") as caught:
+        load(str(narrow))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_dtype_is_for_checkpoints():
+    with pytest.raises(UsageError, match="expected a checkpoint folder or a hub id with --dtype; got arch:llama"):
+        load("arch:llama", dtype="bfloat16")

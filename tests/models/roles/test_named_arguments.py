@@ -74,8 +74,8 @@ def test_a_mask_with_any_name_can_be_stated() -> None:
     )
 
 
-def test_a_convention_that_is_not_stated_is_decided_by_calls() -> None:
-    assert verdicts(MarksPads(), "padding") == {"padded": "proved"}
+def test_a_convention_that_is_not_stated_is_decided_by_calls_but_not_against_tokenizers() -> None:
+    assert verdicts(MarksPads(), "padding") == {"padded": "refuted"}
     assert verdicts(MarksPads(), "padding", roles={"attention_mask": "mask:pads"}) == {"padded": "proved"}
     assert verdicts(MarksPads(), "padding", roles={"attention_mask": "mask"}) == {"padded": "proved"}
     assert verdicts(MarksPads(), "padding", roles={"attention_mask": "mask:real"}) == {"padded": "refuted"}
@@ -105,7 +105,8 @@ def test_a_mask_that_is_said_to_have_1_at_pads_is_given_integers() -> None:
 def test_a_guessed_mask_leaves_a_note_that_says_how_to_state_another() -> None:
     (note,) = from_module(MarksPads(), IDS).notes
     assert note.startswith(
-        "argument 'attention_mask' is taken for a padding mask, True at pads, since it hides a token in that way"
+        "argument 'attention_mask' hides tokens the other way round in calls than its name or its example states; it "
+        "is given with True at real tokens; if calls are right, state it: --role attention_mask=mask:pads"
     )
 
 

@@ -18,6 +18,7 @@ from orderproof.auditing.decide.contradiction import (
 from orderproof.auditing.decide.proof import build_proof, proof_scope, uniform_assumption
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS, with_implied_expectation
+from orderproof.auditing.explain.lost_positions import line_of_lost_positions
 from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.record.context import AuditContext
@@ -238,11 +239,14 @@ class Relation:
         complete = None if completion is None else completion.verdict == "proved"
         if done is not None and self.law.permutes_tokens:
             complete = True
+        line = places.line
+        if done is not None and decision.verdict == "proved" and expected == "fails" and self.law.permutes_tokens:
+            line = line_of_lost_positions(done, output, self.context.token_count)
         finding = finding_of(
             self.law, decision.verdict, decision.reason, expected=expected, scope=decision.scope, output=output,
             entries_complete=complete, vacuous=decision.vacuous, entries=places.entries, witness=decision.witness,
-            deviation=decision.deviation, completion=completion, fix_source=places.line.source,
-            fix_line=places.line.text, remedy=places.remedy.text, remedy_diff=places.remedy.diff,
+            deviation=decision.deviation, completion=completion, fix_source=line.source,
+            fix_line=line.text, remedy=places.remedy.text, remedy_diff=places.remedy.diff,
             proof=build_proof(done, output) if done is not None and decision.verdict == "proved" else None,
         )  # fmt: skip
         unstated = self.options.states_nothing and self.context.subject.model_kind == KIND_OF_UNKNOWN_MODELS

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.explain.entries import Frame, frame_at
-from orderproof.auditing.explain.operator_steps import CallRecorder
+from orderproof.auditing.explain.operator_steps import CallRecorder, Step
 from orderproof.auditing.explain.source_name import is_own_file
 from orderproof.auditing.explain.step_search import StepSearch
 from orderproof.auditing.explain.token_parts import TokenOfCall
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 def first_difference_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
     """Where the runs of a comparison first differ; None if the token cannot be followed."""
     try:
-        return _place(comparison, calls, length)
+        return (_cut_place if comparison.counts_tokens else _place)(comparison, calls, length)
     except Exception:  # noqa: BLE001 - tensors of any kind are compared, and a verdict does not wait for a place
         return None
 
@@ -60,20 +60,43 @@ def _place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | N
         return None
     pair = [token._replace(call=again[0].calls[recorder.calls.index(token.call)]) for token in (one, other)]
     search = StepSearch(pair[0], pair[1])
-    step = search.origin()
+    step = search.first_of_positions() if comparison.from_positions else search.origin()
     if step is None:
         return None
-    frame = frame_at(step.key.file, step.key.line) if step.key.file else Frame()
-    return Place(step.key.module, frame, search.kind(step))
+    return _place_of(step, search.kind(step))
+
+
+def _cut_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
+    """The last operator of a call that cuts its tokens to those that have outputs."""
+    fresh, recorder = calls.as_before_the_first_call(own=True), CallRecorder((0,))
+    if fresh is None:
+        return None
+    comparison.run(fresh.for_adapter(recorder.watch(fresh.adapter)).at_length(length))
+    call = recorder.calls[0]
+    count = None if call.output is None else call.output.shape[1]
+    cuts = [
+        step for step in call.steps for operand in step.operands
+        if step.value is not None and operand.value is not None and step.value.dim() == operand.value.dim()
+        and [(a, b) for a, b in zip(operand.value.shape, step.value.shape, strict=True) if a != b]
+        == [(call.tokens, count)]
+    ]  # fmt: skip
+    if not cuts:
+        return None
+    return _place_of(cuts[-1], "")
+
+
+def _place_of(step: Step, kind: str) -> Place:
+    return Place(step.key.module, frame_at(step.key.file, step.key.line) if step.key.file else Frame(), kind)
 
 
 def _run(
     comparison: Comparison, calls: CachedCalls, length: int, recorder: CallRecorder
 ) -> tuple[CallRecorder, Tensor, Tensor] | None:
     """The recorder after the comparison, and the vectors of a token that differs; None if it cannot be run."""
-    fresh = calls.as_before_the_first_call(own=True)  # it is given hooks
-    if fresh is None or not isinstance(fresh.adapter.module, nn.Module):
+    own = calls.as_before_the_first_call(own=True)  # it is given hooks
+    if own is None or not isinstance(own.adapter.module, nn.Module):
         return None
+    fresh = own.float32  # in a narrower dtype, rounding differs at the first operator
     watched = recorder.watch(fresh.adapter)
     expected, actual = comparison.run(fresh.for_adapter(watched).at_length(length))[:2]
     if expected.shape != actual.shape or expected.dim() < 2 or not expected.is_floating_point():

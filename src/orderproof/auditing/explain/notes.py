@@ -1,8 +1,8 @@
-"""Notes of a report about inputs that no run of a law changes."""
+"""Notes of a report: inputs that no run of a law changes, and comparisons that decide nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS
 from orderproof.auditing.record.context import AuditContext
@@ -31,3 +31,11 @@ def note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequenc
             f"{law.code} {law.name} is proved {text}; whether it holds with a mask was not checked; --role NAME=mask "
             "(in Python roles=) states the argument of a mask"
         )
+
+
+def notes_of_comparisons(finding: Finding) -> Iterator[str]:
+    """What comparisons show that decide nothing, where they say it in words of their own."""
+    records = finding.measurement.comparisons if finding.measurement is not None and finding.verdict == "held" else ()
+    for record in records:
+        if record.float32 is not None and record.reason and not record.reason.startswith(record.description):
+            yield f"{finding.code} {finding.law}: {record.reason}"

@@ -11,10 +11,10 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from orderproof.adapter import ModelAdapter, ModelOutput
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording.source import is_model_code
 
 MAX_BYTES = 2**30  # [bytes] of the values of a call that are kept
@@ -114,11 +114,11 @@ class CallRecorder:
         return hook
 
 
-class _Steps(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Steps(OperatorMode):
     """Appends a step for each operator to the last call of a recorder."""
 
     def __init__(self, recorder: CallRecorder) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.recorder, self.call, self.bytes = recorder, recorder.calls[-1], 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -25,8 +25,9 @@ def remedy_of_leak(law: ProvedLaw, leak: Leak, *, passed_mask: bool) -> Remedy:
 def with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
     """The finding with a remedy, if it is decided and not as expected."""
     remedy = None if finding.expectation_met or finding.verdict == "undecided" else law.remedies.get(finding.expected)
-    if remedy is None or finding.expected != "holds":  # the line to change is that of a violation
-        finding = finding.model_copy(update={"fix_source": "", "fix_line": "", "remedy": "", "remedy_diff": ""})
+    if remedy is None or finding.expected != "holds":  # the line to change is that of a violation, or of lost positions
+        line = {} if remedy is not None and finding.verdict == "proved" else {"fix_source": "", "fix_line": ""}
+        finding = finding.model_copy(update={**line, "remedy": "", "remedy_diff": ""})
     if remedy is None:
         return finding
     diff = finding.remedy_diff or (remedy.diff if not finding.remedy else "")

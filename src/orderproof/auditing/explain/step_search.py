@@ -49,7 +49,8 @@ class StepSearch:
         while queue:
             step = queue.pop()
             causes, unknown = self._before(step)
-            starts += [] if causes else [self._unknown_cause(unknown) or step]
+            cause = None if self._agrees_before(step) else self._unknown_cause(unknown)
+            starts += [] if causes else [cause or step]
             fresh = [cause for cause in causes if cause not in seen]
             seen.update(fresh)
             queue += fresh
@@ -57,6 +58,11 @@ class StepSearch:
         if first is None:
             return None
         return self._only_in_the_one(first) or (_scores(first) if "softmax" in first.name else first)
+
+    def first_of_positions(self) -> Step | None:
+        """The first step that makes other numbers of other positions: a table that is read, or angles."""
+        differing = (step for step in self.other.call.steps if self._differs.get(step))
+        return next((step for step in differing if step.value is not None and step.value.is_floating_point()), None)
 
     def kind(self, step: Step) -> str:
         """The way in which a step mixes tokens; of a step that only lays them out, that of the next one which uses it.
@@ -73,7 +79,7 @@ class StepSearch:
         if times and not rest and self.one.call.tokens > 1:
             return RECURRENCE
         kind, value = mixing_kind(step.name), step.value
-        if value is None or value.is_floating_point() or kind not in (OTHER, RUNNING_SUM):
+        if value is None or value.is_floating_point() or value.is_complex() or kind not in (OTHER, RUNNING_SUM):
             return kind
         if value.dtype is torch.bool:
             return ATTENTION
@@ -106,6 +112,17 @@ class StepSearch:
                 seen.update(fresh)
                 queue += fresh
         return differing, unknown
+
+    def _agrees_before(self, step: Step) -> bool:
+        """True if the operands of a step agree with those of its twin one by one, also those without a twin.
+
+        So do the keys that a cache joins and those of one call, and the mask that the step applies is to blame.
+        """
+        twin = self._twins.get(step)
+        if twin is None or len(twin.operands) != len(step.operands) or not step.operands:
+            return False
+        pairs = zip(twin.operands, step.operands, strict=True)
+        return all(differ(a.value, self.one, b.value, self.other) is False for a, b in pairs)
 
     def _unknown_cause(self, unknown: list[Step]) -> Step | None:
         """Of steps that cannot be compared, the nearest first, the one to blame: better one that only this call has."""

@@ -46,7 +46,9 @@ def differ(first: Tensor | None, one: TokenOfCall, second: Tensor | None, other:
     if _lacks_the_token(a, one, b, other):
         return True
     pair = _parts(a, one, b, other)
-    return None if pair is None or not pair[0].numel() else _differ(*pair)
+    if pair is None or not pair[0].numel():
+        return None
+    return _differ(*pair) and not _agree_from_the_start(a, one, b, other)
 
 
 def _differ(a: Tensor, b: Tensor) -> bool:
@@ -68,17 +70,31 @@ def _without_axes_of_one(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]
     return (first, second) if first.dim() == second.dim() else (first.squeeze(), second.squeeze())
 
 
+def _agree_from_the_start(a: Tensor, one: TokenOfCall, b: Tensor, other: TokenOfCall) -> bool:
+    """True if the keys up to a token of a call without a cache are the first of a cache with room for more."""
+    sizes = zip(a.shape, b.shape, strict=True)
+    axes = [d for d, (m, k) in enumerate(sizes) if m == one.call.tokens and k > max(m, other.call.tokens)]
+    count = one.token + 1
+    for d in axes[-1:]:
+        pair = _parts(a.narrow(d, 0, count), one, b.narrow(d, 0, count), other)
+        return pair is not None and bool(pair[0].numel()) and not _differ(*pair)
+    return False
+
+
 def _parts(a: Tensor, one: TokenOfCall, b: Tensor, other: TokenOfCall) -> tuple[Tensor, Tensor] | None:
     """The part of each tensor for the token, along the axes of rows and of tokens, and the keys up to the token."""
     rows, tokens = (one.call.rows, other.call.rows), (one.call.tokens, other.call.tokens)
     has_row = has_token = False
     for d in range(a.dim()):
         sizes = (a.shape[d], b.shape[d])
+        before = sizes[0] - tokens[0]  # entries before the tokens, such as those of a learned prompt
         flat = sizes == (rows[0] * tokens[0], rows[1] * tokens[1])
         if sizes == rows and not has_row and (a.dim() > 1 or rows != tokens) and d < 2:
             has_row, places = True, (one.row, other.row)
         elif sizes == tokens and not has_token:
             has_token, places = True, (one.token, other.token)
+        elif d == 1 and before > 0 and before == sizes[1] - tokens[1] and tokens[0] != tokens[1] and not has_token:
+            has_token, places = True, (before + one.token, before + other.token)
         elif flat and not (has_row or has_token) and sizes != tokens:
             has_row = has_token = True
             places = (one.flat_place, other.flat_place)

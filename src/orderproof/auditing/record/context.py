@@ -12,6 +12,7 @@ from orderproof.auditing.record.execution import ExecutorUnavailable, SubjectExe
 from orderproof.auditing.record.open_calls import OpenCalls
 from orderproof.auditing.record.output_axes import find_output_axes, token_dim
 from orderproof.auditing.record.recorded_call import RecordedCall, Recording
+from orderproof.cast_on_use import is_large
 from orderproof.errors import SubjectError
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.models import Subject
@@ -32,7 +33,8 @@ class AuditContext(RecordedCall):
     _with_rows: dict[int, AuditContext | None] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """A subject without tokens in its input has whole rows only."""
+        """A subject without tokens in its input has whole rows only; a large one has no place for a second copy."""
+        self.float64_parameters.on_use = is_large(self.subject.module)
         self.whole_rows_only = self.whole_rows_only or bool(self.subject.whole_rows_reason)
         self.notes.extend(note for note in self.subject.notes if note not in self.notes)
 
@@ -134,7 +136,8 @@ class AuditContext(RecordedCall):
 
     def random_execution(self, seed: int) -> SubjectExecution:
         """How to run the subject with random weights: a copy of the module, or its graph if it cannot be copied."""
-        runs = replace(self.execution, weights="random", seed=seed, float64_parameters=Float64Parameters())
+        wide = Float64Parameters(on_use=self.float64_parameters.on_use)
+        runs = replace(self.execution, weights="random", seed=seed, float64_parameters=wide)
         if not runs.runs_graph:
             try:
                 runs.copied_module("model")

@@ -7,7 +7,7 @@ subject is run as a module. In float64 a copy of the module is run, or the recor
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +61,7 @@ class SubjectExecution:
     _reached: dict[nn.Module, OwnedState] = field(default_factory=dict, init=False, repr=False)
     _known: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
     _repeated: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
+    _noises: dict[Hashable, float] = field(default_factory=dict, init=False, repr=False)
     _exact: set[Hashable] = field(default_factory=set, init=False, repr=False)  # runs in float64 throughout
     graph_inputs: tuple[Tensor, ...] = field(default=(), repr=False)
 
@@ -127,9 +128,19 @@ class SubjectExecution:
             self._repeated = {key: self.outputs(inputs, executor)}
         return self._repeated[key]
 
+    def known_noise(
+        self, inputs: tuple[Tensor, ...], executor: Executor, output: str, measure: Callable[[], float]
+    ) -> float:
+        """The rounding error of one output of a run, from memory if it was measured before."""
+        key = (output, _key(inputs, executor))
+        if key not in self._noises:
+            self._noises[key] = measure()
+        return self._noises[key]
+
     def forget_outputs(self) -> None:
         """Run the model again on inputs on which it was run before."""
         self._known.clear()
+        self._noises.clear()
         self._repeated.clear()
         self._exact.clear()
 

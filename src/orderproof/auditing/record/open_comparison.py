@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 
 import torch
@@ -13,11 +14,13 @@ from torch import Tensor, nn
 from orderproof.auditing.record.execution import named_tensors
 from orderproof.auditing.record.length_ranges import COMPARED_LENGTHS, Piece
 from orderproof.auditing.record.open_examples import MORE_EXAMPLES
+from orderproof.cast_on_use import is_large
 from orderproof.errors import first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.models.subject import prime_length, tensor_sizes
 from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.execution import relative_difference
+from orderproof.recording.low_rank import low_rank_weights
 from orderproof.recording.module_state import RANDOM_GENERATOR, preserved_state
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.recording.open_sizes import LEAST_SIZE
@@ -141,19 +144,40 @@ class _Comparison:
             yield
 
     def difference(self, piece: Piece, inputs: tuple[Tensor, ...], tokens: int) -> str:
-        """How a call differs from its recording; empty if it does not, or if it fails or has too few rows."""
+        """How a call differs from its recording; empty if it does not, or if it fails or has too few rows.
+
+        A large module is called with weights of low rank first: with its own, a call takes many times as long.
+        """
         if len(inputs[0]) < LEAST_SIZE:
             return ""
-        sizes = {"batch": len(inputs[0]), "tokens": tokens}
+        if self._is_large:
+            with low_rank_weights(self.module) as replaced:
+                graph = self._described(piece, inputs, tokens, replaced)
+            if isinstance(graph, OpenGraph):
+                self.taken.add(id(graph))
+                return ""
         outputs = self._outputs(inputs)
         if isinstance(outputs, str):  # a proof is about calls in which no operator raises an error
             self.failure = outputs
             return ""
-        graph = _recording_of(piece, outputs, inputs, sizes)
+        graph = _recording_of(piece, outputs, inputs, {"batch": len(inputs[0]), "tokens": tokens}, {})
         if isinstance(graph, OpenGraph):
             self.taken.add(id(graph))
             return ""
         return f"with {len(inputs[0])} rows of {tokens} tokens {graph}"
+
+    def _described(
+        self, piece: Piece, inputs: tuple[Tensor, ...], tokens: int, replaced: Mapping[int, Tensor]
+    ) -> OpenGraph | str:
+        """The recording that describes a call of the module with these weights, by the memory of its own."""
+        outputs = self._outputs(inputs)
+        if isinstance(outputs, str):
+            return outputs
+        return _recording_of(piece, outputs, inputs, {"batch": len(inputs[0]), "tokens": tokens}, replaced)
+
+    @cached_property
+    def _is_large(self) -> bool:
+        return is_large(self.module)
 
     def _first_state(self) -> AbstractContextManager[None]:
         return nullcontext() if self._reached is None else restored_state(self.module, self._reached)
@@ -171,11 +195,12 @@ class _Comparison:
 
 
 def _recording_of(
-    piece: Piece, real: dict[str, Tensor], inputs: tuple[Tensor, ...], sizes: Mapping[str, int]
-) -> OpenGraph | str:
-    """The recording that describes a call; how it differs."""
+    piece: Piece, real: dict[str, Tensor], inputs: tuple[Tensor, ...], sizes: Mapping[str, int],
+    replaced: Mapping[int, Tensor],
+) -> OpenGraph | str:  # fmt: skip
+    """The recording that describes a call; how it differs. `replaced`: weights by the memory of those in its place."""
     try:
-        found = [(graph, execute_open(graph, inputs, sizes)) for graph in piece.graphs]
+        found = [(graph, execute_open(graph, inputs, sizes, replaced)) for graph in piece.graphs]
     except Exception as error:  # noqa: BLE001 - a recording that is not the call's may fail in any way
         return f"the recording cannot be run: {first_line(error)}"
     taken = [(graph, outputs) for graph, outputs in found if outputs is not None]

@@ -12,6 +12,11 @@ For outputs that must differ it is the other way round:
                                     the difference remains    small but real: the outputs differ, as they must
                                     neither                   undecided
 
+Weights in a narrower dtype than float32 round so much that their outputs hardly decide anything. Outputs that should
+be equal and are not, and outputs that must differ, are compared in float32, with the same weights: then as above. Where
+float32 shows no difference and the narrow dtype a large one, the law is refuted in that dtype if one of the two calls
+is much further from its output in float32 than the other.
+
 A difference is repeated on a copy of the model as it was before its first call. If it is gone there, it is state that
 an earlier call left, which the law stateless is about.
 """
@@ -35,6 +40,7 @@ from orderproof.tolerances import (
     ZERO_TOLERANCE,
 )
 
+DTYPE_FACTOR = 16  # times the rounding error of the other call: more than that is something else than rounding
 DTYPE_UNITS = 32  # [units of rounding of the output's dtype] a difference below may be rounding: 0.25 in bfloat16
 SAME_CALL = "both outputs are of one call, so the comparison shows nothing"
 
@@ -104,6 +110,10 @@ def _run_once(
         record = ComparisonRecord(description=name, reason=failure_reason(error))
         return ComparisonResult(comparison, length, record, "not_applicable" if unsupported else "undecided")
     expected, actual = pair = (outputs[0], outputs[1])
+    least = max(_least_difference(calls.weight_dtype), _least_difference(actual.dtype))
+    narrow = calls.is_narrow and law.confirm_in_float64 and not comparison.informational
+    if narrow and not _decides(comparison, pair, least):
+        return _in_float32(comparison, calls, length, tolerance, law, pair, refuted_before=refuted_before)
     if expected.shape != actual.shape:
         if comparison.expects_difference:
             return ComparisonResult(comparison, length, ComparisonRecord(description=name, float32=1.0), "held")
@@ -114,11 +124,12 @@ def _run_once(
         return ComparisonResult(comparison, length, ComparisonRecord(description=name, reason=reason), "undecided")
     float32 = relative_difference(*pair)
     if comparison.informational:
-        note = f"{name}: the outputs differ by {float32:.1g}" if float32 > ZERO_TOLERANCE else ""
+        differ = f"the outputs differ by {float32:.1g}"
+        note = f"{comparison.note} ({differ})" if comparison.note and float32 > tolerance else f"{name}: {differ}"
+        note = note if float32 > ZERO_TOLERANCE else ""
         record = ComparisonRecord(description=name, float32=float32, reason=note)
         return ComparisonResult(comparison, length, record, "held", pair)
     float64: float | None = None
-    least = _least_difference(actual)
     beyond = float32 >= least and not comparison.expects_difference
     verdict: Verdict
     doubt = ""
@@ -139,9 +150,54 @@ def _run_once(
     return ComparisonResult(comparison, length, record, verdict, pair)
 
 
-def _least_difference(output: Tensor) -> float:
-    """The least difference of outputs of this dtype that refutes a law without a run in float64."""
-    eps = torch.finfo(output.dtype).eps if output.is_floating_point() else 0.0
+def _decides(comparison: Comparison, pair: tuple[Tensor, Tensor], least: float) -> bool:
+    """True if outputs in a narrow dtype decide a comparison: they are equal up to the last bits, or clearly differ."""
+    expected, actual = pair
+    if expected.shape != actual.shape or not bool(expected.isfinite().all()) or not bool(actual.isfinite().all()):
+        return True
+    size = relative_difference(*pair)
+    return size >= least if comparison.expects_difference else size <= ZERO_TOLERANCE
+
+
+def _in_float32(
+    comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw,
+    narrow: tuple[Tensor, Tensor], *, refuted_before: bool,
+) -> ComparisonResult:  # fmt: skip
+    """The result in float32, unless only the narrow dtype has a difference that rounding does not explain."""
+    name, dtype = comparison.description, str(calls.weight_dtype).removeprefix("torch.")
+    size = relative_difference(*narrow)
+    clear = size >= _least_difference(calls.weight_dtype) and not comparison.expects_difference
+    clear = clear and not comparison.of_token_ids  # rounding may choose another token
+    result: ComparisonResult | None = None
+    try:
+        wide = (calls.as_before_the_first_call() or calls).float32  # without the state that earlier calls left
+        result = _run_once(comparison, wide, length, tolerance, law, refuted_before=refuted_before)
+        failure = result.record.reason if result.outputs is None else ""
+    except Exception as error:  # noqa: BLE001 - third-party code: a model may not be copied
+        failure = failure_reason(error)
+    if result is None or failure:
+        reason = f"{name}: a difference of {size:.1g} in {dtype}, and it cannot be run in float32 ({failure})"
+    elif clear and result.verdict == "held" and _errors_differ(narrow, result.outputs, calls.weight_dtype):
+        reason = f"{name}: in {dtype} only"
+    else:
+        return result
+    record = ComparisonRecord(description=name, float32=size, reason=reason)
+    return ComparisonResult(comparison, length, record, "refuted" if clear else "undecided", narrow)
+
+
+def _errors_differ(
+    narrow: tuple[Tensor, Tensor], wide: tuple[Tensor, Tensor] | None, dtype: torch.dtype
+) -> bool:  # fmt: skip
+    """True if one of two outputs is much further from what it is in float32 than the other."""
+    if wide is None or any(x.shape != y.shape for x, y in zip(narrow, wide, strict=True)):
+        return False
+    errors = sorted(relative_difference(x, y) for x, y in zip(narrow, wide, strict=True))
+    return errors[1] > DTYPE_FACTOR * max(errors[0], torch.finfo(dtype).eps)
+
+
+def _least_difference(dtype: torch.dtype) -> float:
+    """The least difference in this dtype that refutes a law without a run in float64."""
+    eps = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
     return max(FLOAT32_ONLY_DIFFERENCE, DTYPE_UNITS * eps)
 
 

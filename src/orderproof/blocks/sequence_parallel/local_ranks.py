@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import multiprocessing
 import os
 import re
@@ -114,6 +115,7 @@ def _current_line(stack: Path) -> str:
 
 def _rank(work: Callable[[int], list[Tensor]], rank: int, world: int, folder: str, limit: float) -> None:
     """The main function of one rank's process."""
+    gc.freeze()  # a collection would copy the pages of all objects of the parent
     # Not closed: it lives as long as the process. The handlers write even if a library waits or crashes.
     stack = Path(f"{folder}/{rank}.stack").open("w")  # noqa: SIM115
     faulthandler.register(signal.SIGUSR1, stack)

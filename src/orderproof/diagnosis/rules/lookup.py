@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from orderproof.diagnosis.domain.axis_labels import align_to_labels, broadcast_labels, join
-from orderproof.diagnosis.domain.fact import DependenceArray, Fact
+from orderproof.diagnosis.domain.fact import DependenceArray, Fact, compress
 from orderproof.diagnosis.domain.move import FREE, STILL, is_permuted
 from orderproof.diagnosis.operands import (
     Operand,
@@ -153,5 +153,17 @@ def gather(call: OperatorCall) -> Fact:
     moves = common_moves(call, [source, positions])
     moves.setdefault(str(dim), STILL)
     first, second = dependence_under_moves(call, source, moves), dependence_under_moves(call, positions, moves)
-    dependence = np.maximum(first.max(axis=dim, keepdims=True), second)
+    dependence = np.maximum(_gathered(call, first, dim), second)
     return Fact(call.shape, tuple(moves.get(str(d), STILL) for d in range(rank)), dependence)
+
+
+def _gathered(call: OperatorCall, dependence: DependenceArray, dim: int) -> DependenceArray:
+    """The dependence of the entries that a gather reads; of all of them where its index is not constant."""
+    index = call.args[2]
+    array = call.constants.array(index) if dependence.shape[dim] > 1 and index in call.constants else None
+    read: DependenceArray = dependence.max(axis=dim, keepdims=True)
+    if array is not None:
+        call.constants.mark_used(index)
+        places = compress(array.astype(np.int64) % dependence.shape[dim])
+        read = np.take_along_axis(dependence, places, dim)
+    return read

@@ -3,10 +3,12 @@
     f(S X) = S f(X) for any selection S of rows, a single row included; and a row that is padded on the right or on the
     left to the length of a longer row has the output of the unpadded row.
 
-With padding on the left, position ids start with 0 at the first real token. A model that takes no position ids may
-count pads: that is its contract. A recurrence without positions must not read pads either.
-Source: elementary; broken by padding masks that are applied only to batches of more than one row, and by positions
-taken from the first row.
+With padding on the left, position ids start with 0 at the first real token. A model that takes none has to count them
+by its mask, or use differences only, if its rows are padded on the left: as the example shows, or, without an example,
+if it is a plain module that is causal. It never reads pads on the right, so its mask is for pads on the left. An
+encoder that counts pads serves rows padded on the right; the report says so and does not fail it.
+Source: elementary; broken by padding masks that are applied only to batches of more than one row, by positions taken
+from the first row, and by positions that count pads (ndif-team/nnsight#673, huggingface/peft#54).
 """
 
 from __future__ import annotations
@@ -24,9 +26,18 @@ from orderproof.laws.measured.lengths import affordable_thresholds
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.laws.measured.padded_batch import padded_batch
 from orderproof.laws.measured.remedies import OF_PADDED_ROWS
+from orderproof.laws.mixing_kinds import POSITIONS
+from orderproof.records.audit import Remedy
 
 PADS = 3
 MIN_ROWS = 2
+RIGHT_ONLY = "rows padded on the left give something else: pad them on the right"
+COUNT_BY_MASK = Remedy(
+    text="Count positions in each row by its mask. If rows are padded on the right only, give an example mask with "
+    "pads there.",
+    diff="-position_ids = torch.arange(tokens).expand(rows, tokens)\n"
+    "+position_ids = (attention_mask.cumsum(-1) - 1).clamp(min=0)",
+)
 
 
 class BatchComposition(MeasuredLaw):
@@ -50,16 +61,22 @@ class BatchComposition(MeasuredLaw):
             yield Comparison(
                 "padded on the right in a batch of one row", partial(_compare_padded, left=0, right=PADS, alone=True)
             )
-            if "positions" in calls.adapter.supported_inputs or not calls.adapter.has_positions:
-                yield Comparison(
-                    "padded on the left in a batch with a longer row", partial(_compare_padded, left=PADS, right=0)
-                )
-                yield Comparison(
-                    "padded on the left in a batch of one row", partial(_compare_padded, left=PADS, right=0, alone=True)
-                )
+            if not calls.adapter.right_padding_only:
+                yield from _padded_left(calls.adapter)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_every_token(calls)
+
+
+def _padded_left(adapter: ModelAdapter) -> Iterator[Comparison]:
+    """The comparisons of rows padded on the left: they decide if the rows of users are."""
+    decides = "left" in (adapter.padded_sides or adapter.usual_sides)
+    decides = decides or "positions" in adapter.supported_inputs or not adapter.has_positions
+    for place, alone in (("in a batch with a longer row", False), ("in a batch of one row", True)):
+        yield Comparison(
+            f"padded on the left {place}", partial(_compare_padded, left=PADS, right=0, alone=alone),
+            informational=not decides, note="" if alone else RIGHT_ONLY,
+        )  # fmt: skip
 
 
 def _pads_past_thresholds(calls: CachedCalls) -> list[int]:
@@ -96,5 +113,5 @@ LAW = BatchComposition(
     expectation={"causal_lm": "holds", "encoder": "holds", "vision": "holds"},
     remedy="Apply the padding mask for any number of rows and in every kind of layer, and compute positions per row.",
     diff="-if attention_mask is not None and len(x) > 1:\n+if attention_mask is not None:",
-    remedies_by_mixing=OF_PADDED_ROWS,
+    remedies_by_mixing={**OF_PADDED_ROWS, POSITIONS: COUNT_BY_MASK},
 )

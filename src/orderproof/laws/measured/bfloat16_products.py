@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from orderproof.operator_mode import OperatorMode
 
 LEAST_ROWS = 4  # PyTorch is fast for fewer rows of the left matrix
 _LEFT_MATRIX = {  # the argument of each operator
@@ -30,7 +31,7 @@ def float32_products() -> Iterator[None]:
     if has_bfloat16_products():
         yield
         return
-    with _Float32Products():  # type: ignore[no-untyped-call]
+    with _Float32Products():
         yield
 
 
@@ -41,7 +42,7 @@ def has_bfloat16_products() -> bool:
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
-class _Float32Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Float32Products(OperatorMode):
     supports_higher_order_operators = True
 
     def __torch_dispatch__(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.errors import OutputShapeError
@@ -17,27 +17,30 @@ from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.weight_bits import weight_bits
 
 T = TypeVar("T")
+FLOAT32 = ("float32",)  # the key of copies in float32
 
 
 class CachedCalls:
     """A model adapter and the outputs of its calls."""
 
     def __init__(
-        self, adapter: ModelAdapter, seed: int = 0, *, double: bool = False, floats: torch.dtype | None = None,
+        self, adapter: ModelAdapter, seed: int = 0, *, wide: torch.dtype | None = None,
+        floats: torch.dtype | None = None,
         base: CachedCalls | None = None,
     ) -> None:  # fmt: skip
         self.adapter = adapter
         self.seed = seed
         self.base = base  # the calls with the default number of tokens, if these have another one
         self._by_length: dict[int, CachedCalls] = {}
-        self.is_float64 = double
-        self.float_dtype = torch.float64 if double else floats  # the dtype of tokens that are vectors
+        self.wide = wide  # the dtype of a copy in float32 or float64; None for the model itself
+        self.float_dtype = wide or floats  # the dtype of tokens that are vectors
         self._outputs: dict[tuple[Any, ...], Tensor] = {}
         self._memo: dict[str, Any] = {}
         self._first: PristineModel | None = None
         self._owned: OwnedState | None = None
         self._changed_models: dict[tuple[str, ...], dict[str, tuple[ModelAdapter, PristineModel]]] = {}
         self._loaded: dict[torch.dtype, CachedCalls] = {}
+        self._outputs_of_copies: dict[tuple[str, ...], dict[tuple[Any, ...], Tensor]] = {}  # by keys of the former
         self._used: dict[Any, list[dict[str, int]]] = {}  # keys of the two above, with the weights as they were made
         self._origin: tuple[CachedCalls, tuple[str, ...]] | None = None
         self.watches_state = False  # of the model and of the copies that laws make of it from then on
@@ -57,7 +60,7 @@ class CachedCalls:
         if tokens not in self._by_length:
             adapter = self.adapter.at_length(tokens)
             self._by_length[tokens] = CachedCalls(
-                adapter, self.seed, double=self.is_float64, floats=self.float_dtype, base=self
+                adapter, self.seed, wide=self.wide, floats=self.float_dtype, base=self
             )
         return self._by_length[tokens]
 
@@ -185,7 +188,27 @@ class CachedCalls:
         """The same model in float64."""
         if self.base is not None:
             return self.base.float64.at_length(self.default_length)
-        return self._changed_copies("float64", lambda: [("", self.adapter.in_float64())], double=True)[""]
+        return self._changed_copies("float64", lambda: [("", self.adapter.in_float64())], wide=torch.float64)[""]
+
+    @cached_property
+    def float32(self) -> CachedCalls:
+        """The same model in float32; these calls themselves unless the weights are in a narrower dtype."""
+        if self.base is not None:
+            return self.base.float32.at_length(self.default_length)
+        if not self.is_narrow:
+            return self
+        make = partial(self.adapter.cast_to, torch.float32)
+        return self._changed_copies("float32", lambda: [("", make())], wide=torch.float32)[""]
+
+    @property
+    def is_narrow(self) -> bool:
+        """True if the weights are in a dtype that rounds more than float32."""
+        return torch.finfo(self.weight_dtype).eps > torch.finfo(torch.float32).eps
+
+    @property
+    def weight_dtype(self) -> torch.dtype:
+        """The dtype of the weights."""
+        return weight_dtype(self.adapter.module)
 
     @cached_property
     def attention_backends(self) -> dict[str, CachedCalls]:
@@ -195,14 +218,14 @@ class CachedCalls:
         return self._changed_copies("backend", self.adapter.attention_backends)
 
     def _changed_copies(
-        self, what: str, make: Callable[[], Iterable[tuple[str, ModelAdapter]]], *, double: bool = False
+        self, what: str, make: Callable[[], Iterable[tuple[str, ModelAdapter]]], *, wide: torch.dtype | None = None
     ) -> dict[str, CachedCalls]:
         """The calls of changed copies of the model, by name.
 
         Of a model in its first state they are kept, and the next caller gets the same copies if they are unchanged.
         """
         if self._origin is None:
-            return {name: self.for_adapter(adapter, double=double) for name, adapter in make()}
+            return {name: self.for_adapter(adapter, wide=wide) for name, adapter in make()}
         origin, path = self._origin[0], (*self._origin[1], what)
         if path not in origin._changed_models:
             own = self.adapter.module
@@ -212,8 +235,10 @@ class CachedCalls:
         origin._note_use(path)
         copies = {}
         for name, (adapter, model) in origin._changed_models[path].items():
-            copies[name] = self.for_adapter(adapter.with_module(model.shared()), double=double)
+            copies[name] = self.for_adapter(adapter.with_module(model.shared()), wide=wide)
             copies[name]._origin = (origin, (*path, name))
+            if wide is not None:  # many laws make the same calls of it
+                copies[name]._outputs = origin._outputs_of_copies.setdefault(path, {})
         return copies
 
     def memoize(self, name: str, make: Callable[[], T]) -> T:
@@ -250,15 +275,16 @@ class CachedCalls:
         self._memo.clear()
         self._loaded = {key: x for key, x in self._loaded.items() if key in kept and x.is_in_first_state()}
         self._changed_models = {key: x for key, x in self._changed_models.items() if key in kept}
-        self._used.clear()
-        for name in ("attention_backends", "float64"):
+        self._outputs_of_copies = {key: x for key, x in self._outputs_of_copies.items() if key in kept}
+        self._used = {key: x for key, x in self._used.items() if key == FLOAT32 and key in kept}  # most laws use it
+        for name in ("attention_backends", "float32", "float64"):
             vars(self).pop(name, None)
         for calls in (*self._by_length.values(), *self._loaded.values()):
             calls.free_models()
 
     def _note_use(self, key: torch.dtype | tuple[str, ...]) -> None:
         """Note that a law uses this copy; the copies that laws make on other attention backends are not noted."""
-        if key not in self._used and (isinstance(key, torch.dtype) or key == ("float64",)):
+        if key not in self._used and (isinstance(key, torch.dtype) or key in (FLOAT32, ("float64",))):
             self._used[key] = self._weights_of(key)
 
     def _weights_of(self, key: torch.dtype | tuple[str, ...]) -> list[dict[str, int]]:
@@ -267,11 +293,11 @@ class CachedCalls:
         return [weight_bits(each.module) for each, _ in self._changed_models[key].values()]
 
     def for_adapter(
-        self, adapter: ModelAdapter, *, double: bool = False, first: PristineModel | None = None
+        self, adapter: ModelAdapter, *, wide: torch.dtype | None = None, first: PristineModel | None = None
     ) -> CachedCalls:
-        """The same calls of another adapter; ``double``: in float64; ``first``: its model before the first call."""
-        wide = double or self.is_float64
-        calls = CachedCalls(adapter, self.seed, double=wide, floats=None if wide else self.float_dtype)
+        """The same calls of another adapter; ``wide``: in this dtype; ``first``: its model before the first call."""
+        wide = wide or self.wide
+        calls = CachedCalls(adapter, self.seed, wide=wide, floats=None if wide else self.float_dtype)
         if first is None:
             return self._watched(calls)
         calls._first, calls._owned = first, self._owned
@@ -286,6 +312,12 @@ class CachedCalls:
         if self.watches_state:
             calls.remember_first_state()
         return calls
+
+
+def weight_dtype(module: Any) -> torch.dtype:
+    """The dtype of the first floating-point parameter; float32 without one."""
+    parameters = module.parameters() if isinstance(module, nn.Module) else ()
+    return next((p.dtype for p in parameters if p.is_floating_point()), torch.float32)
 
 
 def _raw_bytes(x: Tensor) -> bytes:

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.operator_mode import OperatorMode
 
 MOST_IDS = 6
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "isin"})
@@ -40,13 +40,13 @@ def _compared_ids(calls: CachedCalls) -> list[int]:
     return [k for k in seen.found if k >= 0][:MOST_IDS]
 
 
-class _ComparedIds(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _ComparedIds(OperatorMode):
     """The integers with which a call compares integer tensors of this many elements."""
 
     supports_higher_order_operators = True
 
     def __init__(self, count: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.count, self.found = count, dict[int, None]()
 
     def __torch_dispatch__(

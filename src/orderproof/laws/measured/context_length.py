@@ -1,10 +1,12 @@
 """OP304 context_length: beyond its stated length a model extends or raises an error, without clamp, wrap or NaN.
 
-With N the stated length, or the rows of the position table, and positions counted from 0:
+With N the stated length, the rows of the position table, or the number of tokens that get outputs, and positions
+counted from 0:
 
     by position ids     f(x; N), f(x; N + 1), f(x; 2N - 1) are finite or raise an error;
                         none of them equals f(x; N - 1), and f(x; N + k) does not equal f(x; k)
-    by length           f of N + 1 and of 2N tokens are finite or raise an error, and equal f with explicit ids;
+    by length           f of N + 1 and of 2N tokens have a finite output for each token or raise an error, and equal f
+                        with explicit ids;
                         without a causal mask, exchanging two tokens beyond the end changes the outputs of the others
 
 Only the last of a few tokens is moved, which shows in relative encodings too. Clamping gives two tokens one position:
@@ -30,6 +32,10 @@ from orderproof.laws.measured.distinct_positions import PREFIX_TOKENS, outputs_a
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.recording.execution import relative_difference
 
+OPEN_LENGTH = (
+    "Give each token an output, or raise an error that names the length. An export keeps the number of tokens of its "
+    "example wherever the code takes it as a number: take the size of a tensor, and export with a dynamic axis."
+)
 MAX_TOKENS = 150  # a longer stated length is tested by position ids only
 MIN_POSITION_EFFECT = 1e-3  # relative: the least difference of two positions within the length
 WRAP_TEST_POSITION = PREFIX_TOKENS + 1  # the position at which a wrap is tested
@@ -67,6 +73,12 @@ class ContextLength(MeasuredLaw):
 def _by_length(calls: CachedCalls, end: int) -> Iterator[Comparison]:
     for tokens in (end, end + 1, 2 * end):
         yield Comparison(f"{tokens} tokens: finite output", partial(_finite_at_length, tokens=tokens))
+    if _cuts_tokens(calls, end + 1):
+        yield Comparison(
+            f"{end + 1} tokens: an output for each", partial(_count, tokens=end + 1), remedy=OPEN_LENGTH,
+            counts_tokens=True,
+        )  # fmt: skip
+        return
     if "positions" in calls.adapter.supported_inputs:
         yield Comparison(f"{2 * end} tokens with explicit position ids", partial(_compare_explicit_ids, tokens=2 * end))
     if not calls.adapter.causal:
@@ -86,6 +98,22 @@ def _finite_at_position(calls: CachedCalls, *, place: int) -> OutputPair:
 
 def _finite_at_length(calls: CachedCalls, *, tokens: int) -> OutputPair:
     return _finite(calls.forward(calls.sample_tokens(tokens, rows=1)))
+
+
+def _cuts_tokens(calls: CachedCalls, tokens: int) -> bool:
+    """True if a call gives fewer outputs than it has tokens."""
+    try:
+        expected, found = _count(calls, tokens=tokens)
+    except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
+        return False
+    return bool(found < expected)
+
+
+def _count(calls: CachedCalls, *, tokens: int) -> OutputPair:
+    """The numbers of tokens and of their outputs, the same for a pooled output."""
+    output = calls.forward(calls.sample_tokens(tokens, rows=1))
+    has_tokens = output.dim() == 3 and not calls.adapter.has_pooled_output
+    return torch.tensor([float(tokens)]), torch.tensor([float(output.shape[1] if has_tokens else tokens)])
 
 
 def _finite(output: Tensor) -> OutputPair:
@@ -131,7 +159,7 @@ def _outputs_of_exchange(calls: CachedCalls, tokens: int, pair: tuple[int, int])
 LAW = ContextLength(
     code="OP304",
     name="context_length",
-    statement="Beyond its stated length a model extends or raises an error, without clamp, wrap or NaN.",
+    statement="Beyond its stated length a model extends or raises an error, without clamp, wrap, cut or NaN.",
     trait="extends beyond its stated length, or raises an error",
     expectation={"causal_lm": "holds", "encoder": "holds"},
     remedy="Beyond the last position compute the encoding or raise an error that names the length; do not clamp it.",

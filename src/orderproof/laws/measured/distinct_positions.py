@@ -26,14 +26,13 @@ from torch import Tensor
 
 from orderproof.adapter import Threshold
 from orderproof.errors import UnsupportedCallError
-from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.cached_calls import CachedCalls, weight_dtype
 from orderproof.laws.measured.dtype_reference import (
     DtypeMode,
     PositionedForward,
     dtype_modes,
     float64_reference,
     position_count,
-    weight_dtype,
 )
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
 from orderproof.recording.execution import relative_difference
@@ -113,7 +112,10 @@ def _has_absolute_positions(calls: CachedCalls) -> bool:
         near = _single_token_outputs(calls, [PREFIX_TOKENS, PREFIX_TOKENS + 1])
     except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
         return False
-    return relative_difference(near[0], near[1]) > POSITION_EFFECT_EPS * torch.finfo(weight_dtype(calls.adapter)).eps
+    return (
+        relative_difference(near[0], near[1])
+        > POSITION_EFFECT_EPS * torch.finfo(weight_dtype(calls.adapter.module)).eps
+    )
 
 
 def _compare_single_token(calls: CachedCalls, *, places: list[int]) -> OutputPair | NotedOutputs:

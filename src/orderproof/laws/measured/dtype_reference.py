@@ -13,10 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from orderproof.adapter import ModelAdapter
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.bfloat16_products import float32_products
-from orderproof.laws.measured.cached_calls import CachedCalls
+from orderproof.laws.measured.cached_calls import CachedCalls, weight_dtype
 
 DEFAULT_POSITION_COUNT = 4096  # positions to test if the model states no number
 
@@ -70,7 +69,7 @@ def _accepts_position(calls: CachedCalls, position: int) -> bool:
 
 def dtype_modes(calls: CachedCalls) -> Iterator[DtypeMode]:
     """The dtype in use, loaded in bfloat16, and autocast to bfloat16."""
-    in_use = weight_dtype(calls.adapter)
+    in_use = weight_dtype(calls.adapter.module)
     yield DtypeMode(f"in {str(in_use).removeprefix('torch.')}", torch.finfo(in_use).eps, calls.forward_at)
     eps = torch.finfo(torch.bfloat16).eps
     if in_use != torch.bfloat16:
@@ -95,12 +94,6 @@ def float64_reference(calls: CachedCalls, precision: DtypeMode | None = None) ->
         if precision is not None and precision.eps <= torch.finfo(torch.float32).eps:
             raise UnsupportedCallError("it does not run in float64, the reference") from error
     return wide
-
-
-def weight_dtype(adapter: ModelAdapter) -> torch.dtype:
-    """The dtype of the first floating-point parameter; float32 without one."""
-    dtypes: Iterator[torch.dtype] = (p.dtype for p in adapter.module.parameters() if p.is_floating_point())
-    return next(dtypes, torch.float32)
 
 
 def _forward_in_bfloat16(calls: CachedCalls) -> PositionedForward:

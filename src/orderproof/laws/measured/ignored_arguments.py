@@ -85,7 +85,10 @@ def _positions(calls: CachedCalls) -> OutputPair:
 
 def _mask(calls: CachedCalls) -> OutputPair:
     mask = torch.ones(calls.default_tokens.shape[:2], dtype=torch.bool)
-    mask[:, -1 if calls.adapter.right_padding_only else 1] = False
+    if calls.adapter.right_padding_only:
+        mask[:, mask.shape[1] // 2 :] = False  # a stride may leave out the last token
+    else:
+        mask[:, 1] = False
     unmasked = calls.forward(calls.default_tokens, mask=torch.ones_like(mask))
     masked = calls.forward(calls.default_tokens, mask=mask)
     if calls.adapter.right_padding_only:
@@ -104,8 +107,8 @@ def _compare_ignored_kwarg(
 
 def _compare_config_variant(calls: CachedCalls, *, other: ModelAdapter, setting: str) -> OutputPair:
     """The outputs of the model and of its variant, at default and at spaced positions."""
-    if calls.is_float64:
-        other = other.in_float64()
+    if calls.wide is not None:
+        other = other.in_float64() if calls.wide == torch.float64 else other.cast_to(calls.wide)
     own, changed = _default_and_spaced_outputs(calls), _default_and_spaced_outputs(calls.for_adapter(other))
     if setting.startswith("rope") and torch.equal(own, changed) and not calls.adapter.uses_position_encoding():
         raise UnsupportedCallError(NO_ENCODING)

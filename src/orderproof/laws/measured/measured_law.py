@@ -48,6 +48,9 @@ class Comparison:
     run: Callable[[CachedCalls], OutputPair | NotedOutputs]
     remedy: str = ""  # if it fails; without one, the remedy of the law
     informational: bool = False  # a difference is reported and decides nothing
+    counts_tokens: bool = False  # the line of a difference is that of the operator that cuts tokens off
+    from_positions: bool = False  # the line of a difference is that of the numbers that are made of positions
+    note: str = ""  # of the report, if an informational comparison finds a difference
     expects_difference: bool = False  # the two outputs must not be equal
     of_token_ids: bool = False  # of chosen tokens: how far ids differ says nothing, so it is the last to decide
     group: str = ""  # comparisons of one group at several lengths are one row; by default those of one description

@@ -3,7 +3,8 @@
     f(x pads) = f(x other pads) = f(x)     with pads on the right, or with pads on the left
 
 One side suffices: the first token of an encoder is right for pads on the right, the last token of a decoder for pads on
-the left. The report names a side that is not served. But on each side an output that reads no pad has to read every
+the left. If the example mask has pads, it must be the side that these are on. The report names a side that is not
+served. But on each side an output that reads no pad has to read every
 real token that it reads without pads, or none: at place `mask.sum() - 1` pads on the left hide the last real tokens,
 and nothing else shows it. With pads on the left, position ids start with 0 at the first real token; a model that takes
 none may count pads, if it reads those on the right.
@@ -16,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 from torch import Tensor
 
 from orderproof.adapter import ModelAdapter
+from orderproof.batch_layout import Side
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_every_token
@@ -34,7 +35,6 @@ from orderproof.tolerances import FLOAT32_TOLERANCE, ZERO_TOLERANCE
 PADS = 3
 MAX_TOKENS = 8  # of a row, that are replaced one by one
 
-Side = Literal["right", "left"]
 SIDES: tuple[Side, ...] = ("right", "left")
 
 
@@ -120,13 +120,14 @@ def _comparisons(calls: CachedCalls, output: _Output) -> Iterator[Comparison]:
     if _may_count_pads(calls, output, same):
         same["amount", "left"] = True
     served = [side for side in sides if same["content", side] and same["amount", side]]
+    needed = calls.adapter.padded_sides or served
     for side in sides:
         for what, words in (("content", "other pads"), ("amount", "no pads")):
             skipped = what == "amount" and side == "left" and _may_count_pads(calls, output, same)
             if not skipped:
                 yield Comparison(
                     f"pads on the {side} against {words}{of}", partial(_compare, output=output, what=what, side=side),
-                    informational=bool(served) and side not in served,
+                    informational=bool(needed) and side not in needed,
                 )  # fmt: skip
         lost = _lost_token(calls, output, side) if same["content", side] else None
         if lost is not None:
@@ -140,7 +141,8 @@ def _may_count_pads(calls: CachedCalls, output: _Output, same: dict[tuple[str, S
     """True if pads on the left shift positions that cannot be given, and the output is not made for the right."""
     adapter = output.of(calls).adapter
     shifts = adapter.has_positions and "positions" not in adapter.supported_inputs
-    return shifts and ("content", "left") in same and not same.get(("content", "right"), False)
+    by_calls = ("content", "left") in same and not same.get(("content", "right"), False)
+    return shifts and "left" not in adapter.padded_sides and by_calls
 
 
 def _can_be_called(calls: CachedCalls, output: _Output, side: Side) -> bool:

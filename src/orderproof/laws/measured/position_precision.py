@@ -8,6 +8,12 @@ that rounding routes to another expert do not move. err(near) is the largest err
 precision represents. eps is the unit of rounding of the dtype: the dtype in use, bfloat16, or that of autocast. An
 angle computed in float32 at position p has an error of p 2^-24, which is allowed.
 
+A table that was rounded when it was made is rounded in the reference too. It shows in steps: shifting all tokens by one
+more changes the outputs of a relative encoding by rounding only, and those of an absolute one as much near the start as
+far from it. With n(p) = |f(x; p + 1) - f(x; p)| for all tokens shifted by p,
+
+    n(p) <= MAX_STEP_RATIO max(n(near), eps) + ANGLE_ROUNDING_UNITS p 2^-24.
+
 The law finds rounding that grows with the position: frequencies or positions in half precision. Rounding to 8 bits
 moves a frequency by up to 2^-9 of its value, and the angle at p = 1000 by 2 radians. Shifting all tokens together
 does not show it if only distances matter. No p is a power of two: those are exact in every precision. The reference
@@ -43,7 +49,9 @@ ROWS_FOR_MEDIAN = 4
 NEAR_SHIFTS = (0, 1, 3, 5)
 SHIFT_FRACTIONS = (0.003, 0.05, 0.61, 1.0)  # of the largest shift
 MAX_ERROR_RATIO = 2.0  # in 10 kinds of models without routing, err(p) was at most 1.2 err(0)
+MAX_STEP_RATIO = 30.0  # steps of learned and of sinusoidal tables differ by less than 3; of rounded angles, by p / 5
 ANGLE_ROUNDING_UNITS = 8.0  # [units of float32 rounding] the error of an angle, as the output shows it
+NO_EFFECT = "positions rounded to bfloat16 would not change the output by more than rounding"
 BFLOAT16_INTEGER_LIMIT = 256  # bfloat16 does not represent every larger integer
 
 
@@ -59,6 +67,11 @@ class PositionPrecision(MeasuredLaw):
         for precision in dtype_modes(calls) if places else ():
             what = f"positions up to {reach - 1} {precision.description}"
             yield Comparison(what, partial(_excess_error, places=places, reach=reach, precision=precision))
+        if places and _step_is_uneven(calls, places, reach):
+            yield Comparison(
+                f"one step of all tokens, at positions up to {reach - 1}", partial(_steps, places=places, reach=reach),
+                from_positions=True,
+            )  # fmt: skip
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return move_second_half(calls)
@@ -93,15 +106,48 @@ def _excess_error(
     nearby = outputs_at_shifts(wide, next_shifts, reach, wide.forward_at)
     judged = median_relative_differences(exact[len(NEAR_SHIFTS) :], nearby) > bound
     if not bool(judged.any()):
-        raise UnsupportedCallError("positions rounded to bfloat16 would not change the output by more than rounding")
+        raise UnsupportedCallError(NO_EFFECT)
     excess = torch.where(judged, error - bound, 0.0).clamp(min=0.0)
     worst = int(excess.argmax())
     note = f"error {float(error[worst]):.2g} at shift {places[worst]}, {float(near.max()):.2g} near the start"
     return NotedOutputs(torch.ones_like(excess), 1 + excess, note)
 
 
-def outputs_at_shifts(calls: CachedCalls, places: list[int], reach: int, call: PositionedForward) -> Tensor:
+def _step_is_uneven(calls: CachedCalls, places: list[int], reach: int) -> bool:
+    """True if a step far from the start changes too much. Even steps say nothing of the other comparisons."""
+    try:
+        return isinstance(_steps(calls, places=places, reach=reach), NotedOutputs)
+    except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
+        return False
+
+
+def _steps(calls: CachedCalls, *, places: list[int], reach: int) -> OutputPair | NotedOutputs:
+    """The outputs [row, token, feature] before and after the step that changes too much; equal ones if none does."""
+    starts = [*range(max(NEAR_SHIFTS)), *places]
+    ends = [start + 1 for start in starts]
+    outputs = outputs_at_shifts(calls, [*starts, *ends], reach, calls.forward_at, every_token=True)
+    first, second = outputs.tensor_split(2)
+    sizes = median_relative_differences(first, second)
+    near = float(sizes[: max(NEAR_SHIFTS)].max())
+    eps = torch.finfo(calls.weight_dtype).eps
+    bound = MAX_STEP_RATIO * max(near, eps) + ANGLE_ROUNDING_UNITS * torch.tensor(starts) * 2.0**-24
+    excess = (sizes - bound)[max(NEAR_SHIFTS) :]
+    worst = max(NEAR_SHIFTS) + int(excess.argmax())
+    if not float(excess.max()) > 0:
+        return torch.ones_like(excess), torch.ones_like(excess)
+    note = (
+        f"the step from shift {starts[worst]} changes them by {float(sizes[worst]):.2g}, the first ones by {near:.2g}"
+    )
+    rows = [x[worst].reshape(ROWS_FOR_MEDIAN, -1, x.shape[-1]) for x in (first, second)]
+    return NotedOutputs(rows[0], rows[1], note)
+
+
+def outputs_at_shifts(
+    calls: CachedCalls, places: list[int], reach: int, call: PositionedForward, *, every_token: bool = False
+) -> Tensor:
     """The outputs [shift, row and token, feature] of the second half of the tokens, shifted by each of these.
+
+    ``every_token``: all tokens are shifted, and the outputs are of all.
 
     Every call also has rows that end at the last position: frequencies that depend on the largest position of a call,
     or of all calls before it (dynamic scaling), are then the same in the calls that are compared.
@@ -110,9 +156,9 @@ def outputs_at_shifts(calls: CachedCalls, places: list[int], reach: int, call: P
     all_places = torch.tensor([*places, reach - count])
     tokens = torch.cat([calls.sample_tokens(count, rows=ROWS_FOR_MEDIAN)] * len(all_places))
     second_half = torch.arange(count) >= count // 2
-    moved = all_places.repeat_interleave(ROWS_FOR_MEDIAN).unsqueeze(-1) * second_half
+    moved = all_places.repeat_interleave(ROWS_FOR_MEDIAN).unsqueeze(-1) * (second_half | every_token)
     output = call(tokens, calls.adapter.first_position_id + torch.arange(count) + moved).double()
-    output = output[:, count // 2 :] if output.dim() == 3 else output
+    output = output[:, count // 2 :] if output.dim() == 3 and not every_token else output
     return output.reshape(len(all_places), -1, output.shape[-1])[:-1]
 
 

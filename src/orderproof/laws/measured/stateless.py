@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from math import inf
 
+import torch
 from torch import Tensor
 
 from orderproof.adapter import ModelAdapter
@@ -89,13 +90,16 @@ def _compare_second_call(calls: CachedCalls, *, tokens: int) -> OutputPair:
 
 
 def _compare_same_shape(calls: CachedCalls) -> OutputPair:
-    """The same for calls of the default shape: a random one, and with ids that the model compares its input with."""
-    pairs = [_first_and_second(calls, calls.sample_tokens(other=2))]
-    for text in texts_with_compared_ids(calls):
+    """The same for calls of the default shape: a random one, one with all inputs drawn anew, and compared ids."""
+    usual, adapter = calls.sample_tokens(other=2), calls.adapter
+    pairs = [_first_and_second(calls, usual)]
+    other = adapter.sample_other_call(adapter.batch_size, calls.default_length, calls.seed + 2)
+    others = [other] if not usual.is_floating_point() and not torch.equal(other, usual) else []
+    for text in (*others, *texts_with_compared_ids(calls)):
         try:
             pairs.append(_first_and_second(calls, text))
         except (RuntimeError, ValueError, IndexError):
-            continue  # the model refuses these ids
+            continue  # the model refuses these inputs
     return max(pairs, key=lambda pair: relative_difference(*pair) if pair[0].shape == pair[1].shape else inf)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import AttentionPattern, ModelAdapter, ModelOutput, copy_sharing_parameters
+from orderproof.cast_on_use import is_large
 from orderproof.errors import UnsupportedCallError, first_line
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.attention_pattern import attention_pattern, causal_padding_mask
@@ -26,6 +27,7 @@ from orderproof.models.hf.quantised_cache import exact_quantised_cache, has_quan
 from orderproof.models.hf.rotary_angles import uses_rotary_angles
 from orderproof.models.hf.saved_checkpoint import SavedCheckpoint
 from orderproof.models.hf.sequence_parallel import sequence_parallel_attention
+from orderproof.models.hf.shared_weights import built_from_meta, loaded_with_weights_of, saved_and_loaded
 from orderproof.models.input_spec import InputSpec
 from orderproof.models.own_errors import raise_own_error
 
@@ -34,7 +36,6 @@ ATTENTION_BACKENDS = ("eager", "sdpa", "flex_attention")
 BACKEND_FLAGS = {"sdpa": "_supports_sdpa", "flex_attention": "_supports_flex_attn"}
 PREFILL_LENGTH_METHOD = "set_prefill_length"
 FROM_META = "built on meta, materialised by to_empty and init_weights, and loaded by load_state_dict"
-MEMORY_BEFORE_LOADING = 3  # the value of memory before loading, so that what is lost is deterministic
 ARGUMENT_NAMES = {"positions": "position_ids", "mask": "attention_mask"}
 
 
@@ -312,6 +313,8 @@ class HFAdapter(ModelAdapter):
         """The model saved into a folder and loaded in this dtype, which transformers builds on meta first."""
         if self.patch_count is not None:
             raise UnsupportedCallError("its image is read by a module of orderproof, which transformers cannot load")
+        if is_large(self.module):
+            return self.with_module(loaded_with_weights_of(self.module, dtype))
         with suppress_warnings():
             folder = self._saved.folder_of(self.module)
             loaded = type(self.module).from_pretrained(
@@ -320,6 +323,11 @@ class HFAdapter(ModelAdapter):
             )  # fmt: skip
         return self.with_module(loaded.eval())
 
+    def _saved_and_loaded(self) -> Self:
+        if is_large(self.module):
+            return self.with_module(saved_and_loaded(self.module))
+        return self.loaded_in(self.module.dtype)
+
     def config_variants(self) -> Iterator[tuple[str, Self]]:
         for name, model in models_with_changed_config(self.module):
             yield name, self.with_module(model)
@@ -327,34 +335,10 @@ class HFAdapter(ModelAdapter):
     def reload_methods(self) -> Mapping[str, Callable[[], Self]]:
         if self.patch_count is not None:
             return super().reload_methods()
-        methods = {**super().reload_methods(), "saved and loaded": lambda: self.loaded_in(self.module.dtype)}
+        methods = {**super().reload_methods(), "saved and loaded": self._saved_and_loaded}
         if hasattr(self.module, "init_weights"):
             methods[FROM_META] = lambda: self.with_module(built_from_meta(self.module))
         return methods
-
-
-def built_from_meta(model: Any) -> Any:
-    """A model built on meta, given memory by `to_empty`, initialised, and given the weights by `load_state_dict`.
-
-    Buffers that are not saved get their values from `init_weights`, or keep what was in memory. Each tensor has the
-    dtype that it has in the model: RecurrentGemma rounds the scale of its embeddings by a buffer in bfloat16.
-    """
-    with suppress_warnings(), torch.random.fork_rng(devices=[]):
-        with torch.device("meta"):
-            built = type(model)(copy.deepcopy(model.config))
-        built = built.to_empty(device=model.device).eval()
-        dtypes = {name: value.dtype for name, value in _named_tensors(model)}
-        with torch.no_grad():
-            for name, value in _named_tensors(built):
-                value.data = value.to(dtypes.get(name, value.dtype)).fill_(MEMORY_BEFORE_LOADING)
-        built.init_weights()
-        built.load_state_dict(model.state_dict())
-    return built
-
-
-def _named_tensors(model: nn.Module) -> tuple[tuple[str, Tensor], ...]:
-    """The parameters and buffers, a shared one under each of its names."""
-    return (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
 
 
 def _full_mask(tokens: Tensor) -> Tensor:

@@ -29,12 +29,17 @@ from orderproof.registry import did_you_mean
 from orderproof.subject_spec import CONFIG_FILE, PICKLE_SUFFIXES, WEIGHTS_FILE, check_folder
 
 INDEX_FILE = "model.safetensors.index.json"
+COMPUTED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def load_checkpoint(
-    path: Path, *, attention: str | None = None, name: str | None = None, assume: Assumptions | None = None
-) -> Subject:
-    """Load a checkpoint folder in float32 on the CPU. Raises `CheckpointError` or `SubjectError`."""
+    path: Path, *, attention: str | None = None, name: str | None = None, dtype: str | None = None,
+    assume: Assumptions | None = None,
+) -> Subject:  # fmt: skip
+    """Load a checkpoint folder on the CPU, by default in the dtype in which transformers loads it.
+
+    Weights that are stored in this dtype stay in the file, which is mapped. Raises `CheckpointError` or `SubjectError`.
+    """
     label = name or path.resolve().name
     check_folder(path, label)
     settings = read_config(path, label)
@@ -42,10 +47,11 @@ def load_checkpoint(
     transformers_library()
     with suppress_warnings():
         config = _load_config(path, settings, label)
+        wanted = _wanted_dtype(dtype, settings, label)
         chosen = model_class(config)
         backend = select_attention_backend(chosen, attention)
-        model, remark = _load_weights(chosen, path, config, backend, label)
-        summary = f"{backend}, float32, from {label}{remark}"
+        model, remark = _load_weights(chosen, path, config, backend, label, dtype=wanted)
+        summary = f"{backend}, {_dtype_name(model.dtype)}, from {label}{remark}"
         notes = (remark.removeprefix(", "),) if remark else ()
         build_with = partial(
             build_subject.build_subject, model, name=label, load_summary=summary, notes=notes, assume=assume
@@ -56,7 +62,8 @@ def load_checkpoint(
     if has_text_decoder(config):
 
         def build(chosen: Any) -> Any:
-            return _load_weights(chosen, path, config, select_attention_backend(chosen, attention), label)[0]
+            backend = select_attention_backend(chosen, attention)
+            return _load_weights(chosen, path, config, backend, label, dtype=wanted)[0]
 
         build_subject.attach_decoder_adapter(subject, config, build)
     return subject
@@ -156,13 +163,34 @@ def _load_config(path: Path, settings: dict[str, Any], label: str) -> Any:
         ) from error
 
 
-def _load_weights(chosen: Any, path: Path, config: Any, attention: str, label: str) -> tuple[Any, str]:
+def _wanted_dtype(chosen: str | None, settings: dict[str, Any], label: str) -> torch.dtype | str:
+    """The dtype to load: the chosen one, else that of the configuration, else that of the weights.
+
+    Raises `CheckpointError` if nothing is computed in it.
+    """
+    stated = settings.get("dtype", settings.get("torch_dtype"))
+    dtype = getattr(torch, str(stated).removeprefix("torch."), None)
+    if chosen is None and isinstance(dtype, torch.dtype) and dtype not in COMPUTED_DTYPES:
+        raise CheckpointError(
+            f"{label}: its weights are in {_dtype_name(dtype)}, in which no model runs here; choose another dtype with "
+            "--dtype bfloat16"
+        )
+    return "auto" if chosen is None else getattr(torch, chosen)
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _load_weights(
+    chosen: Any, path: Path, config: Any, attention: str, label: str, *, dtype: torch.dtype | str
+) -> tuple[Any, str]:
     """The model with its weights, and a remark if it has no pooler because the checkpoint has none."""
-    model, missing = _load_pretrained(chosen, path, config, attention, label)
+    model, missing = _load_pretrained(chosen, path, config, attention, label, dtype=dtype)
     if not missing:
         return model, ""
     if all(key.split(".")[0] == "pooler" for key in missing):
-        model, missing = _load_pretrained(chosen, path, config, attention, label, add_pooling_layer=False)
+        model, missing = _load_pretrained(chosen, path, config, attention, label, dtype=dtype, add_pooling_layer=False)
         if not missing:
             return model, ", without the pooler its checkpoint lacks"
     shown = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
@@ -176,7 +204,6 @@ def _load_pretrained(
         model, report = chosen.from_pretrained(
             path,
             config=config,
-            dtype=torch.float32,
             attn_implementation=attention,
             local_files_only=True,
             use_safetensors=True,

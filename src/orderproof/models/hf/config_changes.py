@@ -10,11 +10,14 @@ import copy
 import math
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 
+from orderproof.cast_on_use import is_large
 from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf.shared_weights import parameters_without_memory, share_parameters
 from orderproof.models.tiny.proportional_sizes import config_value
 
 THETA_FACTOR = 8.0  # on rope_theta
@@ -40,11 +43,17 @@ def models_with_changed_config(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _rebuild_with_config(model: Any, config: Any) -> Any:
+    shares = is_large(model)
     with suppress_warnings(), torch.random.fork_rng(devices=[]):
-        rebuilt = type(model)(config).to(model.dtype).eval()
+        with parameters_without_memory() if shares else nullcontext():
+            rebuilt = type(model)(config)
+        rebuilt = rebuilt.to(model.dtype).eval()
     weights = {**dict(model.named_parameters()), **_trained_buffers(model)}
+    if shares:
+        share_parameters(rebuilt, model)
+    own = {} if shares else dict(rebuilt.named_parameters())
     with torch.no_grad():
-        for name, value in {**dict(rebuilt.named_parameters()), **_trained_buffers(rebuilt)}.items():
+        for name, value in {**own, **_trained_buffers(rebuilt)}.items():
             value.copy_(weights[name])
     return rebuilt
 

@@ -10,11 +10,13 @@ import inspect
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orderproof.adapter import copy_sharing_parameters
+from orderproof.cast_on_use import is_large
 from orderproof.errors import UnsupportedCallError
 from orderproof.library_messages import suppress_warnings
+from orderproof.models.hf.shared_weights import parameters_without_memory
 from orderproof.seeded_random import seeded_random
 
 
@@ -74,12 +76,32 @@ def _with_lm_head(module: Any) -> Any:
     """The same model with a random head, unless it has one. Raises `UnsupportedCallError`."""
     if _generates(module):
         return copy_sharing_parameters(module)  # its generation configuration is replaced
+    if is_large(module):
+        return _with_own_head(module)
     with seeded_random(0):
         model = causal_lm_class(module)(module.config).to(module.dtype).eval()
     inner = getattr(model, model.base_model_prefix, None)
     if type(inner) is not type(module) or not model.can_generate():
         raise UnsupportedCallError("transformers has no class that generates with it")
     setattr(model, model.base_model_prefix, module)
+    return model
+
+
+def _with_own_head(module: Any) -> Any:
+    """The same model, whose head is the table of its embeddings, so that the head takes no memory."""
+    with parameters_without_memory():
+        model = causal_lm_class(module)(module.config).eval()
+    inner, head = getattr(model, model.base_model_prefix, None), model.get_output_embeddings()
+    table = module.get_input_embeddings().weight
+    fits = head is not None and head.weight.shape == table.shape
+    if type(inner) is not type(module) or not model.can_generate() or not fits:
+        raise UnsupportedCallError("transformers has no class that generates with it")
+    setattr(model, model.base_model_prefix, module)
+    head.weight = table
+    if getattr(head, "bias", None) is not None:
+        head.bias = nn.Parameter(torch.zeros(len(table), dtype=table.dtype))
+    if any(x.is_meta for x in model.parameters()):
+        raise UnsupportedCallError("the class that generates with it has more weights than its own and a head")
     return model
 
 

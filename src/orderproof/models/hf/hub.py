@@ -17,8 +17,9 @@ DOWNLOAD_PATTERNS = ["*.json", "*.safetensors", "*.txt", "*.model"]  # no code a
 
 
 def load_from_hub(
-    name: str, *, attention: str | None = None, allow_network: bool = False, assume: Assumptions | None = None
-) -> Subject:
+    name: str, *, attention: str | None = None, dtype: str | None = None, allow_network: bool = False,
+    assume: Assumptions | None = None,
+) -> Subject:  # fmt: skip
     """Load a checkpoint by its hub id. Raises `CheckpointError`."""
     transformers_library()
     from huggingface_hub import snapshot_download
@@ -35,4 +36,4 @@ def load_from_hub(
                     f"{name}: cannot be fetched from the hub: {type(error).__name__}: {text}"
                 ) from error
             raise not_cached(name, known_architectures()) from error
-    return load_checkpoint(Path(folder), attention=attention, name=name, assume=assume)
+    return load_checkpoint(Path(folder), attention=attention, name=name, dtype=dtype, assume=assume)

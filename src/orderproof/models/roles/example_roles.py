@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
+from orderproof.batch_layout import Side
 from orderproof.errors import UsageError
 from orderproof.models.caches.cached_module import CacheArgument
 from orderproof.models.input_sampling import ExampleInputs
@@ -27,7 +28,14 @@ from orderproof.models.roles.document_ids import (
     separates_documents,
 )
 from orderproof.models.roles.lengths_argument import lengths_forms
-from orderproof.models.roles.mask_argument import KNOWN_MASKS, MaskArgument, PaddingMask, mask_forms
+from orderproof.models.roles.mask_argument import (
+    KNOWN_MASKS,
+    MaskArgument,
+    PaddingMask,
+    as_stated,
+    mask_forms,
+    padded_sides,
+)
 from orderproof.models.roles.mask_calls import first_that_hides, weakening_mask
 from orderproof.models.roles.packed_documents import DocumentInput
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument, counts_in_documents
@@ -41,6 +49,7 @@ NOT_STATED = "calls: it hides a token; another one is stated"
 BY_WEAKENING = "calls: it weakens a token"
 BY_CALLS = "calls: it hides a token"
 BY_NAME = "its name; no value of it hides a token in calls"
+CONTRADICTED = "its name or example; CALLS CONTRADICT IT: they hide the other tokens"
 BY_VALUES = "its values"
 SEPARATES = "calls: it hides one document from another"
 BY_DOCUMENT_NAME = "its name; calls do not show that it separates documents"
@@ -55,6 +64,7 @@ class ExampleRoles:
         computed: By their places, the inputs that follow from the size of a call.
         mask: The padding mask among them.
         mask_hides: A call shows that it hides a token.
+        padded_sides: The sides on which the example of the mask has pads.
         position_ids: The position ids among them.
         documents: The document ids, or the mask of packed documents, among them.
         known_by: By the place of an input, how its role is known.
@@ -67,6 +77,7 @@ class ExampleRoles:
     computed: dict[int, ComputedInput] = field(default_factory=dict)
     mask: PaddingMask | None = None
     mask_hides: bool = False
+    padded_sides: frozenset[Side] = frozenset()
     position_ids: PositionArgument | None = None
     documents: DocumentIds | DocumentMask | None = None
     known_by: dict[int, str] = field(default_factory=dict)
@@ -126,6 +137,9 @@ def example_roles(
             found.computed[place] = found.documents
         elif (mask := _mask(module, examples, found, place, layout)) is not None:
             _add_mask(found, place, *mask)
+    example = next((examples.tensors[k] for k, x in found.computed.items() if x is found.mask), None)
+    if found.mask is not None and example is not None:
+        found.padded_sides = padded_sides(found.mask, example)
     return found
 
 
@@ -234,7 +248,9 @@ def _mask(
             )
         return hides or forms[0], STATED
     if hides is not None:
-        return hides, NOT_STATED if another else BY_CALLS
+        given = as_stated(hides, tensor)
+        against = isinstance(given, MaskArgument) and given.contradicted
+        return (hides, NOT_STATED) if another else (given, CONTRADICTED if against else BY_CALLS)
     begins = f"{found.names[first]}_"
     has_known_name = (
         name in MASK_NAMES or name.startswith(begins)

@@ -17,20 +17,27 @@ class LengthsArgument:
     Attributes:
         name: Its name among the arguments of the forward.
         dtype: Its dtype.
+        is_relative: A length is the part of the padded row that is real, as in speechbrain.
 
     """
 
     name: str
     dtype: torch.dtype = torch.int64
+    is_relative: bool = False
 
     has_rows = True
     right_only = True
     marks_pads = False
-    convention = "the number of real tokens of each row, for pads on the right"
+
+    @property
+    def convention(self) -> str:
+        """What it states of each row."""
+        return f"the {'part' if self.is_relative else 'number'} of real tokens of each row, for pads on the right"
 
     def value(self, mask: Tensor) -> Tensor:
         """The lengths that a mask [row, token] with pads on the right states."""
-        return mask.sum(1).to(self.dtype)
+        count = mask.sum(1)
+        return (count / mask.shape[1] if self.is_relative else count).to(self.dtype)
 
     def check(self, mask: Tensor) -> None:
         """Raise `UnsupportedCallError` for a mask with a pad before a real token."""
@@ -39,11 +46,13 @@ class LengthsArgument:
 
     def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
         """The lengths of a call without pads."""
-        return torch.full((rows,), tokens, dtype=self.dtype, device=device)
+        return torch.full((rows,), 1 if self.is_relative else tokens, dtype=self.dtype, device=device)
 
 
 def lengths_forms(name: str, example: Tensor, rows: int, tokens: int) -> list[LengthsArgument]:
-    """The lengths of which an example input may be one: integers [row] from 1 to the number of tokens."""
+    """The lengths of which an example input may be one: integers [row] up to the number of tokens, or parts."""
+    if example.is_floating_point() and tuple(example.shape) == (rows,) and float(example.detach().max()) == 1.0:
+        return [LengthsArgument(name, example.dtype, is_relative=True)] if bool((example > 0).all()) else []
     integers = example.dtype in (torch.int32, torch.int64)
     if not integers or tuple(example.shape) != (rows,) or not bool(((example >= 1) & (example <= tokens)).all()):
         return []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor
 
+from orderproof.batch_layout import Side
 from orderproof.models.roles.lengths_argument import LengthsArgument
 
 
@@ -23,6 +24,7 @@ class MaskArgument:
         dtype: Its dtype, if it is known; otherwise integers as they come, or booleans.
         added: The number at pads of a mask that is added to scores, and 0 at real tokens; None of other masks.
         rank: Its axes: [row, token], [row, 1, token] or [row, 1, 1, token].
+        contradicted: Calls hide tokens the other way round than its name, or its example, states.
         queries: Its axis before the last runs over tokens too, with the same keys for each; "causal": with the later
             keys hidden.
 
@@ -35,6 +37,7 @@ class MaskArgument:
     added: float | None = None
     rank: int = 2
     queries: Literal["", "same", "causal"] = ""
+    contradicted: bool = field(default=False, compare=False)
 
     has_rows = True
     right_only = False
@@ -100,6 +103,42 @@ def mask_forms(name: str, example: Tensor, rows: int, tokens: int) -> list[MaskA
         added = min(values) if len(values) == 2 else torch.finfo(example.dtype).min
         found.append(MaskArgument(name, added=added, **form))  # type: ignore[arg-type]
     return found
+
+
+def padded_sides(mask: PaddingMask, example: Tensor) -> frozenset[Side]:
+    """The sides on which the rows of an example of a mask are padded; empty if it has no pads at the end of a row."""
+    if not isinstance(mask, MaskArgument):
+        return frozenset()
+    real = _real_tokens(mask, example)
+    real = real[real.any(-1)]
+    ends: tuple[tuple[Side, int], ...] = (("left", 0), ("right", -1))
+    return frozenset(side for side, place in ends if bool((~real[:, place]).any()))
+
+
+def as_stated(mask: PaddingMask, example: Tensor | None = None) -> PaddingMask:
+    """The mask that calls show; marked the other way round, and so noted, if its name or its example states that.
+
+    Tokenizers give `attention_mask` [row, token] with 1 at real tokens. An example states it if a row of it has no real
+    token as calls understand it, and each row has one the other way round.
+    """
+    if not isinstance(mask, MaskArgument) or mask.added is not None:
+        return mask
+    other = replace(mask, marks_pads=not mask.marks_pads, contradicted=True)
+    has_real, has_other = (
+        (None, None) if example is None else (_real_tokens(each, example).any(-1).all() for each in (mask, other))
+    )
+    by_name = mask.name == "attention_mask" and mask.rank == 2 and mask.marks_pads
+    if has_real is None:
+        return other if by_name else mask
+    assert example is not None
+    by_name = by_name and bool(example.double().mean() >= 0.5)
+    return other if by_name or (bool(has_other) and not bool(has_real)) else mask
+
+
+def _real_tokens(mask: MaskArgument, example: Tensor) -> Tensor:
+    """The real tokens [row, token] of an example of a mask."""
+    rows = example.flatten(1, -2)[:, -1] if mask.rank > 2 else example  # the last query sees all keys before it
+    return rows == 0 if mask.added is not None or mask.marks_pads else rows != 0
 
 
 def _likely_marks(name: str, example: Tensor) -> tuple[bool, bool]:

@@ -12,7 +12,7 @@ from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.document_ids import DocumentIds, DocumentMask
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles
-from orderproof.models.roles.mask_argument import PaddingMask
+from orderproof.models.roles.mask_argument import MaskArgument, PaddingMask
 from orderproof.models.roles.optional_mask import (
     accepts_keyword,
     derived_mask_argument,
@@ -63,6 +63,12 @@ class NamedArguments:
             yield from ["no argument is a padding mask, as stated"] * (layout.mask is not None)
         elif layout.mask is not None:
             yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, as stated"
+        elif isinstance(self.mask, MaskArgument) and self.mask.contradicted:
+            yield (
+                f"argument {self.mask.name!r} hides tokens the other way round in calls than its name or its example "
+                f"states; it is given with {self.mask.convention}; if calls are right, state it: --role "
+                f"{self.mask.name}=mask:{'real' if self.mask.marks_pads else 'pads'}"
+            )
         else:
             why = "for its name" if self.mask.name in MASK_NAMES else "since it weakens a token in that way"
             why = "since it hides a token in that way" if self.mask_hides else why

@@ -16,7 +16,7 @@ from orderproof.errors import UsageError
 from orderproof.models.forward_arguments import PassesKeywordsOn, arguments_of_forward
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.lengths_argument import LengthsArgument
-from orderproof.models.roles.mask_argument import CONVENTIONS, KNOWN_MASKS, MaskArgument, PaddingMask
+from orderproof.models.roles.mask_argument import CONVENTIONS, KNOWN_MASKS, MaskArgument, PaddingMask, as_stated
 from orderproof.models.roles.mask_calls import first_that_hides, weakening_mask
 from orderproof.subject_spec import StatedMask
 
@@ -24,7 +24,7 @@ from orderproof.subject_spec import StatedMask
 def known_mask_argument(calls: ModuleCalls, call: Call, given: Sequence[str]) -> tuple[MaskArgument, bool] | None:
     """The mask with a common name among the arguments of a module that are not given, and True if it hides a token.
 
-    Calls decide how it marks pads; where no value hides a token, its library does.
+    Calls decide how it marks pads; where no value hides a token, its library does, and always for what tokenizers give.
     """
     accepted = arguments_of_forward(calls.module)
     known = next((mask for mask in KNOWN_MASKS if mask.name in accepted and mask.name not in given), None)
@@ -32,7 +32,9 @@ def known_mask_argument(calls: ModuleCalls, call: Call, given: Sequence[str]) ->
         return None
     others = (MaskArgument(known.name, *convention) for convention in CONVENTIONS)
     found = first_that_hides(calls, [known, *(mask for mask in others if mask != known)], call)
-    return found or known, found is not None
+    mask = known if found is None else as_stated(found)
+    assert isinstance(mask, MaskArgument)
+    return mask, found is not None and not mask.contradicted
 
 
 def derived_mask_argument(calls: ModuleCalls, call: Call, given: Sequence[str] = ()) -> PaddingMask | None:

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.roles.computed_inputs import KeptNumber
-from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, MASK_NAMES, ExampleRoles
+from orderproof.models.roles.example_roles import (
+    BY_CALLS,
+    BY_NAME,
+    BY_WEAKENING,
+    CONTRADICTED,
+    MASK_NAMES,
+    ExampleRoles,
+)
 from orderproof.models.roles.lengths_argument import LengthsArgument
 from orderproof.models.roles.mask_argument import MaskArgument
 from orderproof.models.roles.named_arguments import NamedArguments
@@ -79,6 +86,8 @@ def _argument_rows(roles: ExampleRoles, arguments: NamedArguments, layout: Layou
         by = (
             "stated"
             if layout.mask is not None
+            else CONTRADICTED
+            if isinstance(mask, MaskArgument) and mask.contradicted
             else BY_CALLS
             if arguments.mask_hides
             else BY_NAME

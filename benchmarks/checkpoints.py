@@ -1,0 +1,229 @@
+"""Processor time and peak memory of `orderproof audit FOLDER --as decoder`, for checkpoints of growing size.
+
+    python benchmarks/checkpoints.py                                     100, 250 and 500 million parameters
+    python benchmarks/checkpoints.py --millions 234 1000 3000            other sizes
+    python benchmarks/checkpoints.py --before /tmp/before/src            and of an earlier build, in turn
+    python benchmarks/checkpoints.py --markdown docs/evidence/benchmarks/checkpoints.md    and write the page
+
+The checkpoints are decoders of the kind of Qwen2 with random weights in bfloat16, written by this command.
+
+file      the safetensors of the checkpoint
+peak      the largest sum, at one time, of the memory of all processes of the command, where a page that several
+          processes share counts once: pages of the mapped file count too
+seconds   processor time of the command and all processes that it starts, imports included, on one thread
+forward   processor seconds of one call of the model with 64 tokens in float32
+Each number is of one run, unless --repeats is given: then the least time and the largest memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from audit_cost import SAMPLING_INTERVAL, process_tree, proportional_memory
+from processor import processor
+
+COMMAND = "python benchmarks/checkpoints.py --markdown docs/evidence/benchmarks/checkpoints.md"
+MILLIONS = (100, 250, 500)
+VOCABULARY = 32_000
+WIDTHS = ((700, 1024), (1500, 2048), (4000, 3072))  # (parameters in millions up to which, features)
+WIDEST = 4096
+HEAD_WIDTH = 64
+MOST_IN_FILE = 1e9  # [bytes] of weights
+ADDED_MEMORY = 1.0  # [GB] the most that is wanted, besides the file
+FORWARD_TOKENS = 64
+FORWARD = """
+import sys, time, torch, transformers
+torch.set_num_threads(1)
+model = transformers.AutoModel.from_pretrained(sys.argv[1], dtype=torch.float32).eval()
+tokens = torch.randint(0, model.config.vocab_size, (1, int(sys.argv[2])))
+with torch.no_grad():
+    model(tokens)
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        model(tokens)
+        found.append(time.process_time() - start)
+print(min(found))
+"""
+HEADER = ("parameters", "file [GB]", "peak [GB]", "peak - file [GB]", "seconds", "forward [s]", "seconds / forward")
+HEADER_BEFORE = ("before: peak [GB]", "before: seconds", "ratio")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the command cost."""
+
+    seconds: float
+    gigabytes: float
+    exit_code: int
+
+
+def configuration(millions: float) -> object:
+    """The configuration of about so many parameters, without those of the head."""
+    import transformers
+
+    width = next((width for most, width in WIDTHS if millions <= most), WIDEST)
+    heads, inner = width // HEAD_WIDTH, 3 * width
+    layer = 3 * width * width + 3 * width * inner  # half as many heads of keys and values as of queries
+    layers = max(round((millions * 1e6 - VOCABULARY * width) / layer), 1)
+    return transformers.Qwen2Config(
+        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=heads // 2, vocab_size=VOCABULARY, max_position_embeddings=32_768,
+        tie_word_embeddings=False, dtype="bfloat16", bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+
+
+def write_checkpoint(folder: Path, millions: float) -> int:
+    """Write a checkpoint with random weights, file by file; the number of parameters of the model without head."""
+    import torch
+    import transformers
+    from safetensors.torch import save_file
+
+    config = configuration(millions)
+    config.architectures = ["Qwen2ForCausalLM"]  # type: ignore[attr-defined]
+    with torch.device("meta"):
+        model = transformers.Qwen2ForCausalLM(config)
+    generator = torch.Generator().manual_seed(0)
+    parts: list[dict[str, torch.Tensor]] = [{}]
+    sizes = model.state_dict()
+    names: dict[str, int] = {}
+    size = 0.0
+    for name, value in sizes.items():
+        if size + 2 * value.numel() > MOST_IN_FILE and parts[-1]:
+            _save(save_file, folder, len(parts), parts[-1])
+            parts.append({})
+            size = 0.0
+        drawn = torch.randn(value.shape, generator=generator, dtype=torch.float32) * 0.02
+        parts[-1][name] = (drawn + 1 if "norm" in name else drawn).bfloat16()
+        names[name] = len(parts)
+        size += 2 * value.numel()
+    _save(save_file, folder, len(parts), parts[-1])
+    index = {"metadata": {}, "weight_map": {name: _file_name(number) for name, number in names.items()}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    config.save_pretrained(folder)  # type: ignore[attr-defined]
+    return sum(value.numel() for name, value in sizes.items() if not name.startswith("lm_head"))
+
+
+def _file_name(number: int) -> str:
+    return f"model-{number:05}.safetensors"
+
+
+def _save(save_file: object, folder: Path, number: int, tensors: dict[str, object]) -> None:
+    save_file(tensors, folder / _file_name(number), metadata={"format": "pt"})  # type: ignore[operator]
+    tensors.clear()
+
+
+def audit(folder: Path, source: Path, arguments: Sequence[str] = ()) -> Cost:
+    """Run the command once, with the package of a source folder."""
+    paths = [source, source.parent / "recheck" / "src"]
+    environment = {
+        **os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "orderproof", "audit", str(folder), "--as", "decoder", "--quiet", *arguments]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
+    )
+    most = 0.0
+    while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        most = max(most, sum(map(proportional_memory, process_tree(process.pid))))
+        time.sleep(SAMPLING_INTERVAL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost(usage.ru_utime + usage.ru_stime, most / 1e3, process.returncode)
+
+
+def forward_seconds(folder: Path) -> float:
+    """The processor time [s] of one call in float32, in a process of its own."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", FORWARD, str(folder), str(FORWARD_TOKENS)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def row(millions: float, builds: dict[str, Path], repeats: int) -> tuple[str, ...]:
+    """The cells of one size."""
+    with tempfile.TemporaryDirectory(prefix="orderproof-checkpoint-") as name:
+        folder = Path(name)
+        parameters = write_checkpoint(folder, millions)
+        size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) / 1e9
+        forward = forward_seconds(folder)
+        runs: dict[str, list[Cost]] = {build: [] for build in builds}
+        for _ in range(repeats):
+            for build, source in builds.items():
+                runs[build].append(audit(folder, source))
+    for build, costs in runs.items():
+        if any(cost.exit_code not in (0, 1, 3) for cost in costs):
+            sys.exit(f"{build}: expected an audit of {parameters} parameters; got exit code {costs[-1].exit_code}")
+    seconds = {build: min(cost.seconds for cost in costs) for build, costs in runs.items()}
+    peaks = {build: max(cost.gigabytes for cost in costs) for build, costs in runs.items()}
+    cells = (
+        f"{parameters / 1e6:.0f} million", f"{size:.2f}", f"{peaks['now']:.2f}", f"{peaks['now'] - size:.2f}",
+        f"{seconds['now']:.1f}", f"{forward:.2f}", f"{seconds['now'] / forward:.0f}",
+    )  # fmt: skip
+    if "before" not in builds:
+        return cells
+    return (
+        *cells, f"{peaks['before']:.2f}", f"{seconds['before']:.1f}", f"{seconds['now'] / seconds['before']:.2f}"
+    )  # fmt: skip
+
+
+def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str) -> str:
+    """The page in Markdown."""
+    explained = (__doc__ or "").split("\n\n")
+    lines = [
+        "# Benchmarks of checkpoints",
+        f"Written by `{command}`; not edited by hand.",
+        " ".join(processor()),
+        f"{explained[0]} {explained[2]}",
+        "```text\n" + explained[3].strip() + "\n```",
+        "\n".join(f"| {' | '.join(each)} |" for each in (header, ["---:"] * len(header), *rows)),
+        f"Wanted: a peak of at most the file and {ADDED_MEMORY:g} GB.",
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--millions", type=float, nargs="+", default=MILLIONS, help="parameters in millions")
+    parser.add_argument("--before", type=Path, help="the src folder of an earlier build")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--markdown", type=Path, metavar="PATH", help="write the page to this file")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="only write the first checkpoint to this folder")
+    chosen = parser.parse_args(arguments)
+    if chosen.write:
+        chosen.write.mkdir(parents=True, exist_ok=True)
+        print(write_checkpoint(chosen.write, chosen.millions[0]))
+        return 0
+    builds = {"now": Path(__file__).parents[1] / "src"}
+    if chosen.before:
+        builds["before"] = chosen.before
+    header = (*HEADER, *(HEADER_BEFORE if chosen.before else ()))
+    print("\t".join(header), flush=True)
+    rows = []
+    for millions in chosen.millions:
+        rows.append(row(millions, builds, chosen.repeats))
+        print("\t".join(rows[-1]), flush=True)
+    if chosen.markdown:
+        options = (
+            "" if tuple(chosen.millions) == MILLIONS else f" --millions {' '.join(f'{m:g}' for m in chosen.millions)}"
+        )
+        options += " --before BEFORE/src" if chosen.before else ""
+        text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"))
+        chosen.markdown.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

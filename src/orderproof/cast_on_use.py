@@ -1,0 +1,142 @@
+"""Parameters in another dtype that take no memory: an operator gets their numbers cast, and the cast is forgotten.
+
+A float64 copy of a model in bfloat16 is four times as large as the model. `CastOnUse` has the numbers of a parameter in
+another dtype and holds the parameter itself. A view of it is another one, a row of an embedding is cast alone, and a
+matrix is cast for one product, into memory that all products use. The results have the bits that those of a full copy
+have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+LARGE_MODEL = 2**27  # [bytes] of parameters: a smaller model is copied where a larger one shares its parameters
+LEAST_ELEMENTS = 2**18  # of a parameter; a smaller one is cast once
+MOST_CAST = 2**25  # elements of a matrix that are cast at once; parts of a larger one may differ in the last bits
+_aten = torch.ops.aten
+_PRODUCTS: Mapping[Any, int] = {_aten.mm.default: 1, _aten.addmm.default: 2}  # the argument of the right matrix
+_OF_ROWS = frozenset({_aten.embedding.default, _aten.index_select.default, _aten.index.Tensor, _aten.gather.default})
+
+
+class CastOnUse(Tensor):
+    """The numbers of a tensor in another dtype, cast for each operator that reads them. It cannot be written."""
+
+    source: Tensor
+
+    @staticmethod
+    def __new__(cls, source: Tensor, dtype: torch.dtype, *, requires_grad: bool = False) -> Self:
+        """Make one; `source` must not change."""
+        made: Self = Tensor._make_wrapper_subclass(
+            cls, source.shape, strides=source.stride(), dtype=dtype, device=source.device, requires_grad=requires_grad
+        )
+        made.source = source.detach()
+        return made
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CastOnUse:
+        memo[id(self)] = self
+        return self
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"CastOnUse({list(self.shape)}, {self.source.dtype} as {self.dtype})"
+
+    def cast(self) -> Tensor:
+        """All its numbers in its dtype."""
+        return self.source.to(self.dtype)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if any(returned.alias_info is not None and returned.alias_info.is_write for returned in func._schema.returns):
+            written = [x for x in (*args, *kwargs.values()) if isinstance(x, CastOnUse)]
+            if written and args and args[0] is written[0]:
+                raise RuntimeError("expected no write to a parameter that is cast where it is used")
+        first = args[0] if args else None
+        if isinstance(first, CastOnUse):
+            if _is_view(func) and not any(isinstance(x, CastOnUse) for x in args[1:]):
+                return _rewrapped(func(first.source, *args[1:], **kwargs), first)
+            if func in _OF_ROWS and not any(isinstance(x, CastOnUse) for x in args[1:]):
+                return func(first.source, *args[1:], **kwargs).to(first.dtype)
+        place = _PRODUCTS.get(func)
+        if place is not None and isinstance(args[place], CastOnUse):
+            return _product(func, args, kwargs, place)
+        return func(*tree_map(_cast, args), **tree_map(_cast, dict(kwargs)))
+
+
+_scratch: list[Tensor] = []  # the memory into which matrices are cast, in this process
+
+
+def _cast(x: Any) -> Any:
+    return x.cast() if isinstance(x, CastOnUse) else x
+
+
+def _is_view(func: Any) -> bool:
+    """True if each result of an operator is a view of its first argument, with the same elements in the same dtype."""
+    returns = func._schema.returns
+    views = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+    return views and func is not _aten.view.dtype
+
+
+def _rewrapped(found: Any, first: CastOnUse) -> Any:
+    def wrap(x: Any) -> Any:
+        return CastOnUse(x, first.dtype) if isinstance(x, Tensor) else x
+
+    return tree_map(wrap, found)
+
+
+def _product(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: int) -> Tensor:
+    """The product with a matrix, which is cast into memory that all products use; of a very large one, in parts."""
+    before: list[Any] = [_cast(x) for x in args[:place]]
+    right: CastOnUse = args[place]
+    rows, columns = right.shape
+    step = max(MOST_CAST // rows, 1)
+    if columns <= step:
+        result: Tensor = func(*before, _cast_into_scratch(right.source, right.dtype), **kwargs)
+        return result
+    result = torch.empty(before[-1].shape[0], columns, dtype=right.dtype, device=right.device)
+    for start in range(0, columns, step):
+        end = min(start + step, columns)
+        part = _cast_into_scratch(right.source[:, start:end], right.dtype)
+        added = [x[..., start:end] if x.shape[-1] == columns else x for x in before[:-1]]
+        result[:, start:end] = func(*added, before[-1], part, **kwargs)
+    return result
+
+
+def _cast_into_scratch(source: Tensor, dtype: torch.dtype) -> Tensor:
+    """A matrix in a dtype, with the strides that a cast gives it; until the next call."""
+    if not _scratch or _scratch[0].numel() < source.numel() * dtype.itemsize:
+        with torch.inference_mode(False):
+            _scratch[:] = [torch.empty(source.numel() * dtype.itemsize, dtype=torch.uint8)]
+    flat = _scratch[0][: source.numel() * dtype.itemsize].view(dtype)
+    by_columns = source.stride(0) == 1 and source.stride(1) >= source.shape[0] and source.shape[1] > 1
+    matrix = flat.view(source.shape[1], source.shape[0]).t() if by_columns else flat.view(source.shape)
+    return matrix.copy_(source)
+
+
+def cast_tensor(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The numbers of a plain tensor in a dtype: a copy, but a large tensor is shared, or cast where it is used."""
+    source = x.detach()
+    if isinstance(source, CastOnUse):  # a cast to a narrower dtype rounds
+        rounds = torch.promote_types(source.source.dtype, source.dtype) != source.dtype
+        source = source.cast() if rounds else source.source
+    if source.numel() < LEAST_ELEMENTS:
+        return source.to(dtype, copy=True)
+    return source if source.dtype == dtype else CastOnUse(source, dtype)
+
+
+def is_large(module: nn.Module) -> bool:
+    """True if another model with its weights shares them, because it has no place in memory besides it."""
+    return sum(p.numel() * p.element_size() for p in map(source_of, module.parameters())) > LARGE_MODEL
+
+
+def source_of(x: Tensor) -> Tensor:
+    """The tensor that holds the numbers, before they are cast."""
+    return x.source if isinstance(x, CastOnUse) else x

@@ -1,0 +1,6 @@
+"""Laws of training steps: what the loss sees and how it weighs it; found by listing this folder."""
+
+from orderproof.laws.training.training_batch import TrainingBatch as TrainingBatch
+from orderproof.laws.training.training_law import TermComparison as TermComparison
+from orderproof.laws.training.training_law import TrainingLaw as TrainingLaw
+from orderproof.laws.training.training_step import TrainingStep as TrainingStep

@@ -1,0 +1,54 @@
+"""OP702 label_alignment: each label is counted once, at the output before its token.
+
+    d/dz_t loss   changes with the label of token i   if and only if   t = i - 1
+
+where z_t are the logits of output t. Labels that are equal to the tokens must be shifted by the loss. Labels that the
+collator has shifted must not be shifted again: the loss then trains the model to skip a token, and falls nearly as far.
+One label at a time is replaced. The shift of the labels is read from the batch.
+Source: elementary; broken by a shift in the collator and in the loss, and by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_step import ScoredLabel, TrainingStep
+
+TWICE = "Shift labels once: pass the labels as they are, equal to the tokens, or use a loss that does not shift them."
+NOT = "Shift labels once: compare the logits of all tokens but the last with the labels of all tokens but the first."
+
+
+class LabelAlignment(TrainingLaw):
+    """The law of this module."""
+
+    def comparisons(self, step: TrainingStep) -> Iterator[TermComparison]:
+        shift = step.batch.shift
+        for scored in step.scored_labels:
+            yield _comparison(scored, shift)
+
+
+def _comparison(scored: ScoredLabel, shift: int) -> TermComparison:
+    token = scored.index + shift
+    outputs, remedy = scored.outputs, ""
+    difference = 0.0 if outputs == (token - 1,) else 1.0
+    if len(outputs) == 1:
+        found = f"is scored at output {outputs[0]}, expected output {token - 1}"
+        difference += abs(outputs[0] - token + 1)  # what the others follow from
+        remedy = (TWICE if outputs[0] < token - 1 else NOT) if difference else ""
+    else:
+        found = f"is scored at outputs {', '.join(map(str, outputs))}" if outputs else "is not counted"
+    return TermComparison(
+        f"the label of token {token} of row {scored.row}", difference, scored.change,
+        found=f"the label of token {token} in row {scored.row} {found}", remedy=remedy,
+    )  # fmt: skip
+
+
+LAW = LabelAlignment(
+    code="OP702",
+    name="label_alignment",
+    statement="Each label is counted once, at the output before its token.",
+    trait="has a loss that counts each label once, at the output before its token",
+    expectation={"training step": "holds"},
+    remedy="Count each label in one term, that of the output before its token.",
+)

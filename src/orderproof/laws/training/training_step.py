@@ -1,0 +1,194 @@
+"""A training step that can be asked: its loss, its logits, and the gradient of the loss at them.
+
+The model is a copy in evaluation mode, so that dropout does not matter, and autocast is off.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orderproof.errors import OrderproofError, SubjectError, UnsupportedCallError, first_line
+from orderproof.laws.training.training_batch import TrainingBatch
+from orderproof.seeded_random import seeded_random
+
+Loss = Callable[[Any, Any], Any]
+LABELS_TRIED = 6
+COUNTED = 1e-3  # of the largest change of a gradient: an output that changes by more scores the label
+UNCOUNTED = 1e-6  # of the largest gradient: a label whose change moves it by less is not counted
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The loss, the logits [row, output, vocabulary] and the gradient of the loss at them."""
+
+    loss: float
+    logits: Tensor
+    gradient: Tensor
+
+
+@dataclass(frozen=True)
+class ScoredLabel:
+    """A label, the outputs of its row whose gradient it changes, and by how much."""
+
+    row: int
+    index: int
+    outputs: tuple[int, ...]
+    change: float  # relative to the largest gradient
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """A model, a batch and a loss, in one precision."""
+
+    model: nn.Module
+    batch: TrainingBatch
+    loss: Loss | None = None
+    double: bool = False
+    seed: int = 0
+
+    def in_float64(self) -> TrainingStep:
+        """The same step with a model of float64."""
+        return replace(self, model=copy.deepcopy(self.model).double(), double=True)
+
+    def terms(self, batch: TrainingBatch) -> Terms:
+        """The terms of a batch. Raises `UnsupportedCallError` if the logits are not seen, `SubjectError`."""
+        loss, outputs = self._call(batch)
+        try:
+            gradients: Any = torch.autograd.grad(loss, outputs, allow_unused=True)
+        except RuntimeError as error:
+            raise SubjectError(
+                f"expected a loss before backward, which the audit calls itself; {first_line(error)}"
+            ) from error
+        if all(each is None for each in gradients):
+            raise UnsupportedCallError("its loss is not computed from the logits that the model returns")
+        filled = [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, gradients, strict=True)]
+        gradient = torch.cat(filled)
+        if not bool(gradient.isfinite().all()):
+            raise SubjectError("expected finite gradients; the gradient of the loss at the logits has NaN or infinity")
+        return Terms(float(loss.detach()), torch.cat(outputs).detach(), gradient)
+
+    def logits(self, batch: TrainingBatch) -> Tensor:
+        """The logits of a batch [row, output, vocabulary], whatever its loss. Raises `UnsupportedCallError`."""
+        return torch.cat(self._call(batch)[1]).detach()
+
+    @cached_property
+    def base(self) -> Terms:
+        """The terms of the given batch."""
+        return self.terms(self.batch)
+
+    @cached_property
+    def scored_labels(self) -> tuple[ScoredLabel, ...]:
+        """Some labels that must be counted, with the outputs that score them. Raises `UnsupportedCallError`."""
+        places = self.batch.included().nonzero().tolist()
+        if not places:
+            raise UnsupportedCallError("its batch has no label that must be counted")
+        count = min(LABELS_TRIED, len(places))
+        chosen = [places[round(k * (len(places) - 1) / max(count - 1, 1))] for k in range(count)]
+        return tuple(self._scored(row, index) for row, index in chosen)
+
+    @cached_property
+    def offset(self) -> int:
+        """The index of the output that scores a label, less that of the label. Raises `UnsupportedCallError`."""
+        outputs = [scored.outputs for scored in self.scored_labels]
+        found = {scored.outputs[0] - scored.index for scored in self.scored_labels if len(scored.outputs) == 1}
+        if len(found) != 1 or any(len(each) > 1 for each in outputs):
+            raise UnsupportedCallError("the output that scores a label is not known: see OP702")
+        return found.pop()
+
+    def counted(self, batch: TrainingBatch) -> Tensor:
+        """The labels that must be counted and that have an output [row, index of the label]."""
+        outputs = torch.arange(batch.tokens.shape[1], device=batch.tokens.device) + self.offset
+        return batch.included() & (outputs >= 0) & (outputs < self.base.logits.shape[1])
+
+    def _scored(self, row: int, index: int) -> ScoredLabel:
+        other = self.terms(self.batch.with_other_label(row, index)).gradient
+        change, largest = (other - self.base.gradient).abs().amax(-1), float(self.base.gradient.abs().max())
+        if float(change.max()) <= UNCOUNTED * largest:
+            return ScoredLabel(row, index, (), 0.0)
+        counted = change > COUNTED * change.max()
+        if int(counted.sum()) > 2 + int((self.base.gradient.abs().amax(-1) > 0).sum()) // 2:
+            raise UnsupportedCallError(
+                "one label changes most gradients, as weights of classes do: its terms are not apart"
+            )
+        outputs = tuple(counted[row].nonzero().flatten().tolist())
+        return ScoredLabel(row, index, outputs, float(change.max()) / largest)
+
+    def _call(self, batch: TrainingBatch) -> tuple[Tensor, list[Tensor]]:
+        """The loss and the logits of each call of the model. Raises `SubjectError`, `UnsupportedCallError`."""
+        captured: list[Any] = []
+        handle = self.model.register_forward_hook(lambda _module, _given, output: captured.append(output))
+        try:
+            with seeded_random(self.seed), torch.enable_grad(), _without_autocast():
+                loss = self._loss(batch.given(double=self.double))
+        except (OrderproofError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # the code of the user
+            raise UnsupportedCallError(f"the loss raised {first_line(error)}") from error
+        finally:
+            handle.remove()
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            raise SubjectError(f"expected a loss that is one number; got {_described(loss)}")
+        if not loss.requires_grad:
+            raise SubjectError("expected a loss with a gradient; got one that is detached, or back-propagated already")
+        outputs = [x for x in (_logits(each, batch) for each in captured) if x is not None]
+        if not outputs or sum(len(x) for x in outputs) != len(batch.tokens):
+            raise UnsupportedCallError(
+                "its loss calls no model that returns logits [row, token, vocabulary] of each row"
+            )
+        return loss.reshape(()), outputs
+
+    def _loss(self, given: Any) -> Any:
+        if self.loss is not None:
+            return self.loss(self.model, given)
+        output = self.model(**given) if isinstance(given, Mapping) else self.model(*given)
+        found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        if found is None and isinstance(output, tuple):
+            found = next((x for x in output if isinstance(x, Tensor) and x.numel() == 1), None)
+        if found is None:
+            raise SubjectError("the model returns no loss for this batch: expected loss, a function of model and batch")
+        return found
+
+
+def _logits(output: Any, batch: TrainingBatch) -> Tensor | None:
+    """The logits in the output of a model: the tensor of this name, else the first [row, token, vocabulary]."""
+    parts = dict(output) if isinstance(output, Mapping) else {}
+    if not parts:
+        parts = dict(enumerate(output if isinstance(output, (tuple, list)) else [output]))
+    named = [parts["logits"]] if "logits" in parts else list(parts.values())
+    for value in named:
+        if not isinstance(value, Tensor) or not value.requires_grad or value.dim() not in (2, 3):
+            continue
+        if value.dim() == 3:
+            return value
+        if value.shape[0] == batch.tokens.numel():  # a view would not be on the way to the loss
+            raise UnsupportedCallError(
+                "the model returns logits [row * token, vocabulary]: expected [row, token, vocabulary]"
+            )
+    return None
+
+
+@contextmanager
+def _without_autocast() -> Iterator[None]:
+    enter = torch.autocast.__enter__
+
+    def enter_disabled(self: Any) -> Any:
+        self._enabled = False
+        return enter(self)  # type: ignore[no-untyped-call]
+
+    torch.autocast.__enter__ = enter_disabled  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.autocast.__enter__ = enter  # type: ignore[method-assign]
+
+
+def _described(value: object) -> str:
+    return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

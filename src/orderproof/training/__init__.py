@@ -1,0 +1,3 @@
+"""Training steps: audit what the loss of a model sees on a batch."""
+
+from orderproof.training.audit import audit as audit

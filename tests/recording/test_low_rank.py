@@ -1,0 +1,42 @@
+"""Weights of low rank take the place of large matrices in a block, and compute what the matrices would."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from orderproof.recording import low_rank
+from orderproof.recording.low_rank import LowRank, low_rank_weights
+
+
+class Model(nn.Module):
+    """A table, two layers, and a head that shares the table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.first, self.second = nn.Embedding(20, 12), nn.Linear(12, 16), nn.Linear(16, 12, bias=False)
+        self.head = nn.Linear(12, 20, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """The scores of the tokens."""
+        scores: torch.Tensor = self.head(self.second(self.first(self.table(ids)).relu()) + self.table.weight.mean())
+        return scores
+
+
+def test_large_matrices_are_replaced_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 100)
+    model, ids = Model().eval(), torch.arange(10).view(2, 5)
+    before = dict(model.named_parameters())
+    with torch.no_grad(), low_rank_weights(model) as replaced:
+        assert {name for name, p in model.named_parameters() if isinstance(p, LowRank)} == {
+            "table.weight", "first.weight", "second.weight",
+        }  # fmt: skip
+        assert model.head.weight.left is model.table.weight.left  # type: ignore[union-attr]
+        dense = Model().eval()
+        for name, value in model.named_parameters():
+            dense.get_parameter(name).copy_(value)
+        assert torch.allclose(model(ids), dense(ids), rtol=1e-4, atol=1e-5)
+        assert len(replaced) == 3
+    assert all(value is before[name] for name, value in model.named_parameters())
