@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from orderproof.cli import project_run
 from orderproof.cli.audit import audit
+from orderproof.cli.project_report import Audited
 from orderproof.cli.stated_options import options_of
 from tests.cli.conftest import Run
 from tests.cli.test_gate import MODEL
@@ -168,6 +170,10 @@ def test_a_baseline_accepts_what_it_names_and_nothing_stale(run: Run, tmp_path: 
     )
     done = run("audit")
     assert (done.code, "wrong  exit code 0" in done.out) == (2, True)  # a subject is missing
+    assert "no subject is named" not in done.err
+    base.write_text(base.read_text().replace('subject = "wrong"', 'subject = "wrnog"'))
+    assert "base.toml:4: no subject is named 'wrnog'; did you mean 'wrong'?" in run("audit").err
+    base.write_text(base.read_text().replace('subject = "wrnog"', 'subject = "wrong"'))
     code, _, err = run("audit", "wrong", "--expect", "causal=fails")
     assert (code, "base.toml:4: stale: no such finding of OP201 causal of wrong; delete the entry" in err) == (2, True)
 
@@ -179,3 +185,30 @@ def test_fast_leaves_out_what_is_measured(run: Run) -> None:
     assert (finding["law"], finding["verdict"]) == ("causal", "proved")
     code, _, err = run("audit", "right", "--fast", "--law", "stateless")
     assert (code, "expected a law that is proved with fast; got stateless, measured" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[subject.decoder]\nsubject = "model.py:good"\n', "1: unknown key 'subject'; did you mean 'subjects'?"),
+        ("timeot = 3\n", "1: unknown key 'timeot'; did you mean 'timeout'?"),
+        ("timeout = 3\n", '1: expected a table [subjects.NAME] with subject = "..."; got none'),
+    ],
+)
+def test_a_configuration_without_subjects_is_refused(run: Run, text: str, expected: str) -> None:
+    Path("orderproof.toml").write_text(text)
+    assert run("audit", "--quiet") == (2, "", f"orderproof: orderproof.toml:{expected}\n")
+    assert run("audit", "model.py:good", "--law", "causal", "--quiet")[0] == 0
+
+
+def test_an_interruption_ends_all_subjects_where_none_can_be_forked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    def interrupted(command: project_run._Command) -> Audited:
+        begun.append(command.name)
+        return Audited(command.name, 130)
+
+    monkeypatch.setattr(project_run._Command, "run_here", interrupted)
+    code, out, _ = run("audit")
+    assert (code, begun) == (130, ["right"])
+    assert "interrupted" in out

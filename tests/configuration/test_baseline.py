@@ -116,3 +116,11 @@ def test_an_entry_twice_and_a_missing_file_are_refused(file: Path) -> None:
         read(file)
     with pytest.raises(UsageError, match="absent.toml: a baseline cannot be read"):
         read(Path("absent.toml"))
+
+
+def test_an_entry_of_no_subject_of_a_project_is_named(file: Path) -> None:
+    found = read(file)
+    assert found.problems() == found.problems(["decoder"]) == []  # its law was not decided in this run
+    assert found.problems(["decoders", "layer"]) == [
+        "base.toml:4: no subject is named 'decoder'; did you mean 'decoders'?"
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,40 @@ from tests.report import examples
 def kept(tmp_path: Path) -> KeptReports:
     (tmp_path / "model.py").write_text("WIDTH = 8\n")
     (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "listed").mkdir()
+    (tmp_path / "link").symlink_to("model.py")
     (tmp_path / "checkpoint" / "model.safetensors").write_bytes(b"0" * (SMALL + 1))
     return KeptReports(tmp_path, "decoder", {"subject": "model.py:build", "seed": 0}, (tmp_path / "checkpoint",))
 
 
+@dataclass(frozen=True)
+class Read:
+    """What an audit read, in a folder."""
+
+    folder: Path
+
+    def paths(self) -> set[Path]:
+        return {self.folder / name for name in ("model.py", "absent.json", "link", "listed")}
+
+    def questions(self) -> set[Path]:
+        return {self.folder / "asked", self.folder / "listed"}
+
+    def module_folders(self) -> set[Path]:
+        return {self.folder}
+
+    def settings(self) -> set[str]:
+        return {"WIDTH"}
+
+
 def keep(kept: KeptReports, *, began: int | None = None) -> None:
-    files = [kept.folder / "model.py", kept.folder / "absent.json"]
     began = time.time_ns() + 10**9 if began is None else began
-    kept.keep(examples.everyday(), files, ["WIDTH"], began=began, environment_then=environment())
+    kept.keep(examples.everyday(), Read(kept.folder), began=began, environment_then=environment())
+
+
+def lead_elsewhere(folder: Path) -> None:
+    (folder / "other").write_text("other")
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("other")
 
 
 def change_weights(folder: Path) -> None:
@@ -36,6 +63,10 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "weights": change_weights,
     "another file of the checkpoint": lambda folder: (folder / "checkpoint" / "adapter.json").write_text("{}"),
     "a file that was looked for": lambda folder: (folder / "absent.json").write_text("{}"),
+    "a symbolic link that leads elsewhere": lead_elsewhere,
+    "a file in a folder that was listed": lambda folder: (folder / "listed" / "b.pt").write_text(""),
+    "a file of which only the existence was asked": lambda folder: (folder / "asked").write_text(""),
+    "a module that another would hide": lambda folder: (folder / "helper.py").write_text(""),
     "a file that is gone": lambda folder: (folder / "model.py").unlink(),
 }
 
@@ -47,6 +78,8 @@ def test_an_unchanged_subject_has_its_report(kept: KeptReports) -> None:
     assert found is not None
     assert (found.report, found.made[:2]) == (examples.everyday(), "20")
     (kept.folder / "model.py").write_text("WIDTH = 8\n")  # the same content, at another time
+    (kept.folder / "report.html").write_text("")  # no module
+    (kept.folder / "listed" / "__pycache__").mkdir()
     assert kept.find() is not None
     assert (kept.folder / FOLDER / ".gitignore").read_text() == "*\n"
 

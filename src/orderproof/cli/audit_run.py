@@ -70,7 +70,7 @@ class AuditRun:
         with followed_reads() as read:
             report = self._audit(quiet=quiet)
             if not self.interrupted and not _is_cut_short(report, self.timeout):
-                kept.keep(report, read.paths(), read.settings(), began=began, environment_then=then)
+                kept.keep(report, read, began=began, environment_then=then)
         return report
 
     def _audit(self, *, quiet: bool) -> Report:

@@ -45,15 +45,17 @@ class ConfiguredCommand(TyperCommand):
             ctx.meta[SUBJECT_NAME] = subject
             files = ["write_baseline", *(each.parameter for each in own.values() if each.is_file)]
             _name_files_from(configuration.folder, ctx, [each for each in files if each in ctx.params])
-        elif subject is None and configuration.subjects:
+        elif subject is None:
             ctx.default_map = stated_for_run(configuration, own)
             rest = super().parse_args(ctx, list(args))
+            if not configuration.subjects:
+                raise configuration.error(None, None, 'expected a table [subjects.NAME] with subject = "..."; got none')
         return rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command in the folder of the configuration, or `audit` for each subject."""
         configuration: Configuration | None = ctx.meta.get(_CONFIGURATION)
-        if configuration is None or not configuration.subjects:
+        if configuration is None:
             return super().invoke(ctx)
         if ctx.params["subject"] is None:
             return audit_project(self, ctx, configuration)

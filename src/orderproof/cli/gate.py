@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,11 @@ class Gate:
         """The report in which accepted findings are as expected; unchanged where a baseline is written."""
         return report if self.baseline is None or self.written is not None else self.baseline.accept(report)
 
-    def end(self, code: int, reports: Sequence[Report], *, quiet: bool) -> int:
-        """Write the file, or name expired and stale entries; the exit code of the command."""
+    def end(self, code: int, reports: Sequence[Report], *, quiet: bool, subjects: Collection[str] | None = None) -> int:
+        """Write the file, or name expired and stale entries; the exit code of the command.
+
+        `subjects` are all of a project, where all are audited.
+        """
         from orderproof.report.file_output import write_file
 
         if self.written is not None:
@@ -44,7 +47,7 @@ class Gate:
             if not quiet:
                 typer.echo(f"written: {self.written}; each accepted finding needs a reason", err=True)
         elif self.baseline is not None and code != EXIT_INTERRUPTED:
-            problems = self.baseline.problems()
+            problems = self.baseline.problems(subjects)
             sys.stderr.writelines(f"orderproof: {line}\n" for line in problems)
             return code or (2 if problems else 0)
         return code

@@ -56,7 +56,9 @@ def audit_project(command: Any, ctx: Any, configuration: Configuration) -> None:
         console = report_console(files.paths)
         print_project(audited, console, details=options["details"])
         print_written(console, written)
-    if (code := gate.end(exit_code(audited), as_found, quiet=options["quiet"])) == EXIT_INTERRUPTED:
+    subjects = configuration.subjects
+    code = gate.end(exit_code(audited), as_found, quiet=options["quiet"], subjects=subjects)
+    if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     raise typer.Exit(code)
 
@@ -94,14 +96,17 @@ def _audit_all(names: Sequence[str], given: Sequence[str], jobs: int, show: Show
     with tempfile.TemporaryDirectory(prefix="orderproof-") as folder:
         commands = [_Command(name, ["audit", name, *given], Path(folder, str(k))) for k, name in enumerate(names)]
         if sys.platform != "linux" or not cli.is_program or "torch" in sys.modules:
-            return [each.run_here() for each in _shown(commands, show)]
+            return list(_run_here(commands, show))
         return _run_processes(commands, jobs, show)
 
 
-def _shown(commands: Sequence[_Command], show: Show) -> Iterator[_Command]:
+def _run_here(commands: Sequence[_Command], show: Show) -> Iterator[Audited]:
+    """One after the other in this process; an interruption ends all."""
     for done, command in enumerate(commands):
         show(f"auditing {command.name}", done, len(commands))
-        yield command
+        yield (audited := command.run_here())
+        if audited.code == EXIT_INTERRUPTED:
+            return
 
 
 def _run_processes(commands: Sequence[_Command], jobs: int, show: Show) -> list[Audited]:
@@ -109,9 +114,11 @@ def _run_processes(commands: Sequence[_Command], jobs: int, show: Show) -> list[
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                running.append(waiting.pop(0))
-                show(f"auditing {', '.join(each.name for each in running)}", len(audited), len(commands))
-                running[-1].start()
+                command = waiting.pop(0)
+                names = ", ".join(each.name for each in (*running, command))
+                show(f"auditing {names}", len(audited), len(commands))
+                command.start()
+                running.append(command)  # not before: a process that was not started cannot be interrupted
             ended, _, _ = select.select([each.end for each in running], [], [])
             for command in [each for each in running if each.end in ended]:
                 running.remove(command)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from typer.models import OptionInfo
 
-from orderproof.configuration.project_file import SUBJECT, Configuration
+from orderproof.configuration.project_file import SUBJECT, SUBJECTS, Configuration
 from orderproof.configuration.toml_file import shown_path
 from orderproof.errors import UsageError
 from orderproof.registry import did_you_mean
@@ -159,7 +159,7 @@ def _known(key: str, known: Mapping[str, StatedOption], subject: str | None) -> 
         raise UsageError(f"{key!r} is an option of the command line only; leave it out")
     if key not in known:
         where = "" if subject is None else f" of subject {subject!r}"
-        hint = did_you_mean(key, [*known, *[SUBJECT] * (subject is not None)], OTHER_WORDS)
+        hint = did_you_mean(key, [*known, SUBJECTS if subject is None else SUBJECT], OTHER_WORDS)
         raise UsageError(f"unknown key {key!r}{where}{hint or '; keys are the long options of orderproof audit'}")
     if subject is not None and key in OF_A_RUN:
         raise UsageError(f"{key!r} is of all subjects together; state it above them")

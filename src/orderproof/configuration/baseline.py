@@ -13,7 +13,7 @@ An entry accepts a finding of the same subject, law, output, call, verdict and l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -75,8 +75,11 @@ class Baseline:
             notes.append(f"{entry.law} is accepted until {entry.expires} ({self._place(entry)}): {entry.reason}")
         return report.model_copy(update={"findings": tuple(findings), "notes": (*report.notes, *notes)})
 
-    def problems(self) -> list[str]:
-        """A line for each entry that has expired, or that no finding needs although its law was decided."""
+    def problems(self, subjects: Collection[str] | None = None) -> list[str]:
+        """A line for each entry that has expired, or that no finding needs although its law was decided.
+
+        Also for each entry of another subject, if all `subjects` of a project are named.
+        """
         lines = []
         for entry in self.entries.values():
             about = f"{entry.law} of {entry.identity[0]}"
@@ -86,6 +89,9 @@ class Baseline:
                 )
             elif entry.identity not in self.used and (entry.identity[0], entry.identity[1]) in self.decided:
                 lines.append(f"{self._place(entry)}: stale: no such finding of {about}; delete the entry")
+            elif subjects is not None and entry.identity[0] not in subjects:
+                hint = did_you_mean(entry.identity[0], subjects) or "; delete the entry"
+                lines.append(f"{self._place(entry)}: no subject is named {entry.identity[0]!r}{hint}")
         return lines
 
     def _place(self, entry: Accepted) -> str:

@@ -11,11 +11,12 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.machinery import all_suffixes
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from orderproof.configuration.read_files import own_folders, package_roots
 from orderproof.errors import UsageError
@@ -23,11 +24,28 @@ from orderproof.records.audit import Report
 from orderproof.report.file_output import write_file
 
 FOLDER = ".orderproof_cache"  # next to the configuration
-FORMAT = 2
+FORMAT = 3
 SMALL = 1_000_000  # [bytes] a file of at most this size is compared by its content, a larger one by size and time
+_MADE_BY_RUNS = frozenset({FOLDER, "__pycache__"})
 CLOCK = 20_000_000  # [ns] a file that changed so shortly before the audit may have changed in it
 _SETTINGS = ("ORDERPROOF_", "PYTHON", "TORCH", "PYTORCH", "TRITON", "CUDA", "HF_", "TRANSFORMERS", "OMP_", "MKL_")
 _SETTINGS_OF_NO_RESULT = frozenset({"ORDERPROOF_TRACEBACK", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"})
+
+
+class Read(Protocol):
+    """What an audit learned of files and of the environment."""
+
+    def paths(self) -> set[Path]:
+        """The files that it read, and the folders that it listed."""
+
+    def questions(self) -> set[Path]:
+        """The paths of which it asked if they are there."""
+
+    def module_folders(self) -> set[Path]:
+        """The folders in which it looked for modules."""
+
+    def settings(self) -> set[str]:
+        """The variables of the environment that it asked for."""
 
 
 @dataclass(frozen=True)
@@ -69,31 +87,31 @@ class KeptReports:
             kept = json.loads(body)
             if kept["format"] != FORMAT or kept["environment"] != environment():
                 return None
-            if any(fingerprint(Path(path)) != known for path, known in kept["files"].items()):
-                return None
+            for kind, files in kept["files"].items():
+                if any(FINGERPRINTS[kind](Path(path)) != known for path, known in files.items()):
+                    return None
             if any(_setting(name) != known for name, known in kept["settings"].items()):
                 return None
             return KeptReport(Report.model_validate(kept["report"]), kept["made"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # cut, or of another version: it is made again
 
-    def keep(
-        self, report: Report, files: Iterable[Path], settings: Iterable[str], *, began: int, environment_then: str
-    ) -> None:
-        """Keep a report, unless a file changed since the audit began [ns since the epoch].
-
-        `files` and `settings`, variables of the environment, are those that the audit read.
-        """
-        every = {*files, *(each for path in self.stated for each in _with_entries(path))}
+    def keep(self, report: Report, read: Read, *, began: int, environment_then: str) -> None:
+        """Keep a report, unless a file that was read changed since the audit began [ns since the epoch]."""
+        every = {*read.paths(), *(each for path in self.stated for each in _with_entries(path))}
         if any(_time(path) > began - CLOCK for path in every):
             return
+        looked_at = {"content": every, "questions": read.questions(), "modules": read.module_folders()}
         body = json.dumps(
             {
                 "format": FORMAT,
                 "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
                 "environment": environment_then,
-                "settings": {name: _setting(name) for name in sorted(settings)},
-                "files": {str(path): fingerprint(path) for path in sorted(every)},
+                "settings": {name: _setting(name) for name in sorted(read.settings())},
+                "files": {
+                    kind: {str(path): FINGERPRINTS[kind](path) for path in sorted(paths)}
+                    for kind, paths in looked_at.items()
+                },
                 "report": report.model_dump(by_alias=True),
             }
         )
@@ -109,13 +127,38 @@ def fingerprint(path: Path) -> str:
     """A text that changes with a file, or with the names in a folder: by content; by size and time if it is large."""
     try:
         if path.is_dir():
-            return f"folder {_digest(json.dumps(sorted(each.name for each in path.iterdir())))}"
+            return _names(each.name for each in path.iterdir() if each.name not in _MADE_BY_RUNS)
         found = path.stat()
         if found.st_size > SMALL:
             return f"{found.st_size} bytes, {found.st_mtime_ns}"
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         return f"none: {error.errno}"
+
+
+def _is_there(path: Path) -> str:
+    return "there" if path.exists() else "not there"
+
+
+def _modules(folder: Path) -> str:
+    """A text that changes with the names of the modules and packages in a folder."""
+    try:
+        return _names(
+            each.name
+            for each in folder.iterdir()
+            if each.name.endswith(tuple(all_suffixes())) or (each / "__init__.py").is_file()
+        )
+    except OSError as error:
+        return f"none: {error.errno}"
+
+
+FINGERPRINTS: Mapping[str, Callable[[Path], str]] = {
+    "content": fingerprint, "questions": _is_there, "modules": _modules,
+}  # fmt: skip
+
+
+def _names(names: Iterable[str]) -> str:
+    return f"folder {_digest(json.dumps(sorted(names)))}"
 
 
 def _setting(name: str) -> str:
