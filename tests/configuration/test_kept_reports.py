@@ -26,7 +26,7 @@ def kept(tmp_path: Path) -> KeptReports:
 
 @dataclass(frozen=True)
 class Read:
-    """What an audit read, in a folder."""
+    """The files that an audit read, in a folder."""
 
     folder: Path
 

@@ -33,7 +33,7 @@ _SETTINGS_OF_NO_RESULT = frozenset({"ORDERPROOF_TRACEBACK", "PYTHONUNBUFFERED", 
 
 
 class Read(Protocol):
-    """What an audit learned of files and of the environment."""
+    """The files and variables of the environment that an audit asked for."""
 
     def paths(self) -> set[Path]:
         """The files that it read, and the folders that it listed."""

@@ -1,4 +1,4 @@
-"""What a process and its forked children learn of files and of the environment.
+"""The files and variables that a process and its forked children ask for.
 
 That is the files that they read, the folders that the model lists, the paths of which they ask if they are there, the
 folders in which modules are looked for, and the variables of the environment that the model asks for.
