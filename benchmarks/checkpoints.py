@@ -70,7 +70,7 @@ class Cost:
 
 
 def configuration(millions: float) -> object:
-    """The configuration of about so many parameters, without those of the head."""
+    """The configuration of a model with about this many parameters, without those of the head."""
     import transformers
 
     width = next((width for most, width in WIDTHS if millions <= most), WIDEST)

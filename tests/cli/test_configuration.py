@@ -92,6 +92,9 @@ def test_one_subject_is_audited_by_its_name_from_any_folder(
         ),
         ('role = {keep = "msk"}', "orderproof.toml:13: expected a role, one of mask,"),
         ("timeout = 0", "orderproof.toml:13: expected timeout of at least 0.001; got 0"),
+        ("timeout = nan", "orderproof.toml:13: expected timeout of at least 0.001; got nan"),
+        ('json = "-"', "orderproof.toml:13: expected json to be a file; '-' is for the command line"),
+        ('json = "a"\nhtml = "a"', "orderproof.toml:13: html of 'gone' is 'a' too; name another file"),
         ("quiet = true", "orderproof.toml:13: 'quiet' is an option of the command line only; leave it out"),
         ("jobs = 2", "orderproof.toml:13: 'jobs' is of all subjects together; state it above them"),
         ("[subjects.gone]", "orderproof.toml:13: subjects.gone is there twice; keep one"),
@@ -109,6 +112,15 @@ def test_keys_are_the_long_options_of_the_command_line(run: Run) -> None:
     assert code == 0
     assert {f"--{key}" for key in options_of(audit)} <= set(out.replace(",", " ").split())
     assert options_of(audit).keys() >= {"as", "mode", "role", "expect", "law", "seed", "length", "timeout", "jobs"}
+
+
+def test_a_proof_leaves_the_files_of_the_audit_as_they_are(run: Run, tmp_path: Path) -> None:
+    named = CONFIGURATION.replace('"model.py:good"', '"model.py:good"\njson = "right.json"')
+    (tmp_path / "orderproof.toml").write_text(named)
+    (tmp_path / "right.json").write_text("{}")
+    code, _, err = run("prove", "right", "--law", "causal")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "right.json").read_text() == "{}"
 
 
 def test_a_folder_without_a_configuration_has_no_named_subjects(run: Run, tmp_path: Path) -> None:

@@ -72,6 +72,15 @@ def test_the_reason_names_the_output_and_the_remedy_follows_the_cause() -> None:
     assert "attention mask of the batch" not in _failed(loop_steps.pads_count_as_positions(), "OP705").remedy
 
 
+def test_a_loss_that_takes_the_tokens_for_labels_does_not_depend_on_these() -> None:
+    def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        return loop_steps.shifted(model(batch["input_ids"], batch["attention_mask"]), batch["input_ids"])
+
+    found = _failed((loop_steps.Small(), loop_steps.padded(), loss), "OP702")
+    assert found.reason == "the loss does not depend on the labels"
+    assert "from the labels of the batch" in found.remedy
+
+
 def test_the_model_the_batch_and_the_random_state_stay_as_they_are() -> None:
     model, batch, loss = loop_steps.good_padded()
     model.train()

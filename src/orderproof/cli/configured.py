@@ -36,10 +36,11 @@ class ConfiguredCommand(TyperCommand):
             return rest
         ctx.meta[_CONFIGURATION] = configuration
         known, own = options_of(audit), options_of(_COMMANDS[str(self.name)])
-        if self.name == "prove":  # which law is its question; the file says which laws an audit decides
-            own.pop("law")
+        stated = own
+        if self.name == "prove":  # the law and the files are its own; the file states those of an audit
+            stated = {key: each for key, each in own.items() if key != "law" and not each.is_file}
         if subject in configuration.subjects:
-            ctx.default_map = stated_for_subject(configuration, subject, own, known)
+            ctx.default_map = stated_for_subject(configuration, subject, stated, known)
             rest = super().parse_args(ctx, list(args))
             ctx.params["subject"] = configuration.subjects[subject].spec
             ctx.meta[SUBJECT_NAME] = subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -61,7 +61,7 @@ class StatedOption:
         if self.choices and value not in self.choices:
             hint = did_you_mean(value, self.choices)
             raise UsageError(f"expected {self.key} to be {' or '.join(self.choices)}; got {value!r}{hint}")
-        if self.least is not None and value < self.least:
+        if self.least is not None and not value >= self.least:  # nan is not
             raise UsageError(f"expected {self.key} of at least {self.least:g}; got {value}")
         if self.check is not None:
             self.check(value)
@@ -130,7 +130,22 @@ def stated_for_subject(
         if key == JOBS or (option.is_file and key not in OF_A_RUN):  # files of all subjects together
             values.pop(key, None)
     values |= dict(_checked(configuration, name, subject.options, known))
+    files = [key for key, option in known.items() if option.is_file and key not in OF_A_RUN]
+    for key in files:
+        if key in subject.options:
+            _check_file(configuration, name, key, files)
     return {options[key].parameter: value for key, value in values.items() if key in options}
+
+
+def _check_file(configuration: Configuration, name: str, key: str, files: Sequence[str]) -> None:
+    """Raises `UsageError` for a key whose file is not one of this subject alone."""
+    path = configuration.subjects[name].options[key]
+    if path == "-":
+        raise configuration.error(name, key, f"expected {key} to be a file; '-' is for the command line")
+    for other in configuration.subjects.values():
+        for each in files:
+            if other.options.get(each) == path and (other.name, each) != (name, key):
+                raise configuration.error(name, key, f"{each} of {other.name!r} is {path!r} too; name another file")
 
 
 def stated_for_run(configuration: Configuration, options: Mapping[str, StatedOption]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ Source: elementary; broken by a shift in the collator and in the loss, and by no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from orderproof.laws.training.training_law import TermComparison, TrainingLaw
 from orderproof.laws.training.training_step import ScoredLabel, TrainingStep
@@ -18,14 +19,18 @@ from orderproof.laws.training.training_step import ScoredLabel, TrainingStep
 TWICE = "Shift labels once: pass the labels as they are, equal to the tokens, or use a loss that does not shift them."
 NOT = "Shift labels once: compare the logits of all tokens but the last with the labels of all tokens but the first."
 
+UNREAD = "Compute the loss from the labels of the batch: they leave out pads and prompts, and the tokens do not."
+
 
 class LabelAlignment(TrainingLaw):
     """The law of this module."""
 
     def comparisons(self, step: TrainingStep) -> Iterator[TermComparison]:
         shift = step.batch.shift
+        unread = not any(scored.outputs for scored in step.scored_labels)
         for scored in step.scored_labels:
-            yield _comparison(scored, shift)
+            found = _comparison(scored, shift)
+            yield replace(found, found="the loss does not depend on the labels", remedy=UNREAD) if unread else found
 
 
 def _comparison(scored: ScoredLabel, shift: int) -> TermComparison:
