@@ -15,8 +15,14 @@ import statistics
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from processor import processor
+
+COMMAND = "python benchmarks/cases.py --markdown docs/evidence/benchmarks/cases.md"
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "cases"
 OPTIONS = {"kind": "--as", "law": "--law", "mode": "--mode"}
 HEAD = "| case | exit | fails at | seconds | imports | ratio |\n| --- | --- | --- | --- | --- | --- |"
@@ -43,6 +49,14 @@ def row_of(case: dict[str, str]) -> tuple[str, float]:
     return f"| {' | '.join((title, *numbers))} |", seconds / imports
 
 
+def page(rows: Sequence[str], median: str) -> str:
+    """The page in Markdown."""
+    title, about = "# Benchmarks of small modules", (__doc__ or "").split("\n\n")
+    table = "\n".join((HEAD, *rows))
+    parts = [title, f"Written by `{COMMAND}`; not edited by hand.", " ".join(processor()), about[0], about[2].strip()]
+    return "\n\n".join([*parts, table, f"{median[0].upper()}{median[1:]}."]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", type=Path, help="write the table to this file too")
@@ -57,7 +71,7 @@ def main() -> None:
     median = f"median ratio {statistics.median(ratios):.2f}, wanted at most 2"
     print(median)
     if arguments.markdown:
-        arguments.markdown.write_text("\n".join(["# Cases", "", HEAD, *rows, "", median, ""]), encoding="utf-8")
+        arguments.markdown.write_text(page(rows, median), encoding="utf-8")
 
 
 if __name__ == "__main__":
