@@ -31,8 +31,8 @@ TERMS = """## How to read it
 A *check* should hold for a kind of model, and passes or fails. A *property* describes the model: yes or no. [The
 laws](../../reference/laws.md) defines each law. The verdict says how a result is known:
 
-- *proved*: by a proof on the graph that was recorded in one call, for every input of the recorded shape, under the
-  [assumptions](#assumptions). Other lengths are covered where the proof is a theorem for every length.
+- *proved*: lemmas on the recorded graph of one call derive the law over the real numbers, for every input, under the
+  [assumptions](#assumptions): for every length where there is a theorem, else for the recorded one.
 - *refuted*: by two runs that differ by more than rounding.
 - *held*: no comparison of a measured law showed a difference.
 - *undecided*: there is neither a proof nor such runs; the [reasons](#undecided) are listed.
