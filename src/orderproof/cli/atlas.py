@@ -149,7 +149,7 @@ def _write_outputs(document: AtlasDocument, source: str, outputs: Sequence[Outpu
 
     written = write_outputs(*outputs)
     if not quiet:
-        console = report_console([path for path, _ in outputs])
+        console = report_console([str(path) for path, _ in outputs if path is not None])
         console.print(summary(document), soft_wrap=True)
         console.print(f"rows: {source}", highlight=False)
         print_written(console, written)
