@@ -27,9 +27,10 @@ PAGE = Path(__file__).parents[3] / "docs/evidence/faults/planted_faults.md"
 VERDICT_LETTERS: Mapping[Verdict, str] = {"held": "H", "refuted": "R", "undecided": "U", "not_applicable": "-"}
 HEAD = """# Planted faults
 
-Does a measured law fail for your model? Find the law: each mistake below was put into a small model, and the law failed
-for it. *Fails as well* names the other laws that failed for that mistake. If your report has the same ones, look for that
-mistake first, at the line that the report names. [The laws](../../reference/laws.md) say what each of them requires.
+Does a measured law fail for your model? Find the law: each mistake below was put into a small model, and the law
+failed for it. *Fails as well* names the other laws that failed for that mistake. If your report has the same ones, look
+for that mistake first, at the line that the report names. [The laws](../../reference/laws.md) say what each of them
+requires.
 """
 HOW = """## How it is known
 
@@ -57,7 +58,6 @@ def page(faults: Mapping[str, LawVerdicts], correct: Mapping[str, LawVerdicts]) 
     refuted = sum(verdict == "refuted" for row in faults.values() for verdict in row.values())
     caught = sum(faults[f.name][law] == "refuted" for f in planted for law in f.laws)
     by_design = sorted({f"`{law}`" for row in correct.values() for law, found in row.items() if found == "refuted"})
-    design = f"refuted by: {', '.join(by_design) or 'no law'}; by checks only as explained"
     counts = [
         f"- mistakes: {len(planted)}, made for {sum(len(f.laws) for f in planted)} laws; refuted by them: {caught}",
         f"- refuted by another law as well: {refuted - caught} times; if that law is a check, the reason is below",
