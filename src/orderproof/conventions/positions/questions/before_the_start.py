@@ -9,7 +9,8 @@ def _ask(table: PositionTable) -> str:
 
 
 QUESTION = Question(
-    "before_the_start", "positions", "What does a table give for position -1, which a running sum of a mask gives to pads?",
+    "before_the_start", "positions",
+    "What does a table give for position -1, which a running sum of a mask gives to pads?",
     "Pads get a vector in one library and an error in another; a row before an offset belongs to no position.",
     _ask,
 )  # fmt: skip
