@@ -3,6 +3,7 @@
     python tools/page_results.py           compute it and write the file
 
 pairs    a dozen pairs of sentences through the bundled model, as the server of the page computes them on request
+texts    texts as the bundled model reads them: tokens, numbers of rows, and the first features of these rows
 proofs   laws that `orderproof audit` proves on the recorded graphs of some models, as its report says it
 """
 
@@ -11,10 +12,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from torch import nn
+
 from orderproof import audit
 from orderproof.explain.live_audit import Auditor
 from orderproof.explain.page import STATIC
-from orderproof.models import load
+from orderproof.models import bundled, load
 from orderproof.report import phrases
 from orderproof.report.file_output import write_file
 
@@ -34,6 +37,8 @@ PAIRS = (
     ("a house boat", "a boat house"),
     ("buy low sell high", "buy high sell low"),
 )
+TEXTS = ("the cat chased the dog", "the dog chased the cat", "unbelievably, order matters", "who did what to whom?")
+FEATURES = 8  # of a row of the table that are shown
 PROOFS = (
     ("arch:bert", "padding"), ("arch:bert", "batch"),
     ("arch:llama", "causal"), ("arch:llama", "padding"), ("arch:llama", "batch"),
@@ -43,13 +48,29 @@ PROOFS = (
 
 def results() -> dict[str, Any]:
     """The content of the file."""
-    return {"schema": 1, "command": COMMAND, "pairs": [pair(*sentences) for sentences in PAIRS], "proofs": proofs()}
+    pairs = [pair(*sentences) for sentences in PAIRS]
+    return {"schema": 1, "command": COMMAND, "pairs": pairs, "texts": texts(), "proofs": proofs()}
 
 
 def pair(first: str, second: str, auditor: Auditor = Auditor()) -> dict[str, Any]:  # noqa: B008  one model for all
     """Two sentences with the response of the server, without its time."""
     response = auditor.handle(json.dumps({"sentences": [first, second]}).encode())
     return {"sentences": [first, second], **{key: value for key, value in response.items() if key != "seconds"}}
+
+
+def texts() -> list[dict[str, Any]]:
+    """Each text as tokens, numbers of rows and the first features of the rows of the embedding table."""
+    subject = bundled()
+    assert subject.encode_sentence is not None
+    table = next(m for n, m in subject.module.named_modules() if n.endswith("word_embeddings"))
+    assert isinstance(table, nn.Embedding)
+    found = []
+    for text in TEXTS:
+        encoded = subject.encode_sentence(text)
+        ids = encoded.inputs[0][0].tolist()
+        rows = [[round(value, 3) for value in table.weight[i, :FEATURES].tolist()] for i in ids]
+        found.append({"text": text, "tokens": list(encoded.labels), "ids": ids, "vectors": rows})
+    return found
 
 
 def proofs() -> list[dict[str, str]]:

@@ -45,7 +45,7 @@ def render_page(*, report: Report | None = None, study: PageStudy | None = None,
         report=_NULL_JSON if report is None else _embedded_report(report),
         claims=_claims().claims,
         trained=trained_model(),
-        pairs=script_safe_json({"pairs": trained_model()["pairs"]}),
+        shown=script_safe_json({key: trained_model()[key] for key in ("pairs", "texts")}),
         study=_NULL_JSON if study is None else script_safe_json(study.model_dump(mode="json", by_alias=True)),
     )  # fmt: skip
     if len(text.encode()) > PAGE_LIMIT_BYTES:

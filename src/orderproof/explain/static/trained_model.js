@@ -8,7 +8,7 @@ const MAX_SENTENCE_CHARACTERS = 200; // characters of a sentence; the server has
 const CONDITIONS = ["with positions", "without positions"];
 
 export function trainedModelStep() {
-  const { pairs } = JSON.parse(byId("orderproof-pairs").textContent);
+  const { pairs } = JSON.parse(byId("orderproof-trained").textContent);
   const menu = el("select", { id: "pair", onchange: () => show(pairs[menu.value]) },
     pairs.map(({ sentences }, i) => el("option", { value: i }, sentences.join("  /  "))));
   fill(byId("pair-menu"), el("label", { for: "pair" }, byId("live") ? "or one of these pairs" : "Two sentences"), menu);
