@@ -26,6 +26,7 @@ RIGHT = {
     "break": ("2", "#break-step-3.breaks"),
     "reverse": ("yes", "#reverse-result [data-same=true]"),
     "mask": ("no", "#mask-result [data-same=true]"),
+    "next-word": ("half", "#next-cards"),
     "minilm": ("one", "#live-result .conclusion"),
 }
 

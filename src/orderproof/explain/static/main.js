@@ -15,6 +15,8 @@ import { askPredictions } from "./prediction.js";
 import { questionsOf } from "./questions.js";
 import { KIND_WEIGHTS, kindHead, kindRows } from "./kind_head.js";
 import { WEIGHTS } from "./model_weights.js";
+import { nextProbabilities, nextTokenModels } from "./next_token.js";
+import { nextStep } from "./step_next.js";
 import { normStep, shownParts } from "./step_norm.js";
 import { encodingStep, positionsStep } from "./step_positions.js";
 import { qkvStep } from "./step_qkv.js";
@@ -39,11 +41,11 @@ const equation = equationStep();
 startStory({
   sentences: sentencesStep(), tokens: tokensStep(), asks: asksStep(), equation: equation.draw, qkv: qkvStep(), attention: attentionStep(), rows: rowsStep(), norm: normStep(), mean: meanStep(),
   positions: positionsStep(), sinusoidal: encodingStep("sinusoidal"), learned: encodingStep("learned"), rope: encodingStep("rotary"),
-  alibi: encodingStep("alibi"), t5: encodingStep("t5"), break: breakStep(), reverse: reverseStep(), mask: maskStep(), minilm: trainedModelStep(), end: endStep(),
+  alibi: encodingStep("alibi"), t5: encodingStep("t5"), break: breakStep(), reverse: reverseStep(), mask: maskStep(), "next-word": nextStep(), minilm: trainedModelStep(), end: endStep(),
 });
 askPredictions(questionsOf({ playEquation: equation.play, pairs: JSON.parse(byId("orderproof-trained").textContent).pairs }));
 
 const run = (x, options) => model(options)(x);
 const parts = (x) => Object.fromEntries(shownParts().map(({ key, rows }) => [key, rows(x)]));
-window.orderproof = { run, parts, attentionHead, headVectors, kindHead, kindRows, KIND_WEIGHTS, wordVector, differencesOf, t5Bucket, ropeScore, ROPE_QUERY, ROPE_KEY, WEIGHTS, HEAD_WEIGHTS, PROBE_TOKENS, REPLACEMENT_TOKENS };
+window.orderproof = { run, parts, attentionHead, headVectors, kindHead, kindRows, nextProbabilities, nextTokenModels, KIND_WEIGHTS, wordVector, differencesOf, t5Bucket, ropeScore, ROPE_QUERY, ROPE_KEY, WEIGHTS, HEAD_WEIGHTS, PROBE_TOKENS, REPLACEMENT_TOKENS };
 document.documentElement.dataset.ready = "true";

@@ -7,6 +7,7 @@ import { ROUNDING_TOLERANCE, countDifferent, countOrders, distinctOrders, permut
 import { wordVector } from "./seeded_random.js";
 import { model, permutedWords, state, vectors } from "./state.js";
 import { mostAsked } from "./step_asks.js";
+import { bareAnswer } from "./step_next.js";
 import { shownParts } from "./step_norm.js";
 import { WIDTH, largestDifference, meanOfRows } from "./transformer.js";
 import { ABILITIES, isAble } from "./verdict.js";
@@ -98,6 +99,12 @@ export const questionsOf = ({ playEquation, pairs }) => ({
     answers: () => [["yes", "yes"], ["no", "no"]],
     right: () => yesNo(able("prompt_permutation", { encoding: "none", causal: true, layers: 1 })),
     why: "The last word sees all words, as in an encoder. Try two layers.",
+  },
+  "next-word": {
+    ask: () => "“the cat chased the dog so the …”: what will the decoder without positions and with one layer expect?",
+    answers: () => [["second", "dog"], ["first", "cat"], ["half", "a half for each"]],
+    right: bareAnswer,
+    why: "It cannot tell this sentence from “the dog chased the cat so the …”. Swap the animals and watch the bars.", act: press("next-swap"),
   },
   minilm: {
     ask: () => "All rows of its position table are made equal. What will the cosine of the two vectors be?",

@@ -5,10 +5,10 @@ import { tween } from "./motion.js";
 const STAGE_MS = 1300; // [ms] of one stage when it plays
 
 // stages: a text for each whole time 0, 1, 2, ...; paint(t) draws any time between the first and the last.
-export function timeline({ id, label, stages, paint, start = 0 }) {
+export function timeline({ id, label, stages, paint, start = 0, step = 0.05 }) {
   const last = stages.length - 1;
   const caption = el("p", { class: "stage", role: "status", id: `${id}-stage` });
-  const input = el("input", { type: "range", id, min: 0, max: last, step: 0.05, value: start, "aria-label": label, oninput: () => show(Number(input.value)) });
+  const input = el("input", { type: "range", id, min: 0, max: last, step, value: start, "aria-label": label, oninput: () => show(Number(input.value)) });
   const button = el("button", { type: "button", class: "play", id: `${id}-play`, onclick: play }, "Play");
   function show(t) {
     input.value = t;
