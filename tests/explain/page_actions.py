@@ -13,7 +13,7 @@ from tests.explain.examples import numbers
 ROUNDING = 1e-12
 STEPS = (
     "sentences", "tokens", "asks", "qkv", "attention", "equation", "rows", "norm", "mean", "positions", "sinusoidal",
-    "learned", "rope", "alibi", "t5", "break", "reverse", "mask", "next-word", "minilm", "lab", "theorem",
+    "learned", "rope", "alibi", "t5", "break", "reverse", "mask", "next-word", "minilm", "heads", "lab", "theorem",
     "model", "claims", "end",
 )  # fmt: skip
 

@@ -27,6 +27,7 @@ RIGHT = {
     "reverse": ("yes", "#reverse-result [data-same=true]"),
     "mask": ("no", "#mask-result [data-same=true]"),
     "next-word": ("half", "#next-cards"),
+    "heads": ("none", "#heads-chosen"),
     "minilm": ("one", "#live-result .conclusion"),
 }
 

@@ -3,6 +3,7 @@ import { attentionHead, headVectors, HEAD_WEIGHTS } from "./attention_head.js";
 import { asksStep } from "./step_asks.js";
 import { attentionStep } from "./step_attention.js";
 import { breakStep, rowsStep } from "./step_rows.js";
+import { headsStep } from "./step_heads.js";
 import { endStep } from "./step_end.js";
 import { equationStep } from "./step_equation.js";
 import { t5Bucket } from "./encodings.js";
@@ -41,9 +42,9 @@ const equation = equationStep();
 startStory({
   sentences: sentencesStep(), tokens: tokensStep(), asks: asksStep(), equation: equation.draw, qkv: qkvStep(), attention: attentionStep(), rows: rowsStep(), norm: normStep(), mean: meanStep(),
   positions: positionsStep(), sinusoidal: encodingStep("sinusoidal"), learned: encodingStep("learned"), rope: encodingStep("rotary"),
-  alibi: encodingStep("alibi"), t5: encodingStep("t5"), break: breakStep(), reverse: reverseStep(), mask: maskStep(), "next-word": nextStep(), minilm: trainedModelStep(), end: endStep(),
+  alibi: encodingStep("alibi"), t5: encodingStep("t5"), break: breakStep(), reverse: reverseStep(), mask: maskStep(), "next-word": nextStep(), minilm: trainedModelStep(), heads: headsStep(), end: endStep(),
 });
-askPredictions(questionsOf({ playEquation: equation.play, pairs: JSON.parse(byId("orderproof-trained").textContent).pairs }));
+askPredictions(questionsOf({ playEquation: equation.play, ...JSON.parse(byId("orderproof-trained").textContent) }));
 
 const run = (x, options) => model(options)(x);
 const parts = (x) => Object.fromEntries(shownParts().map(({ key, rows }) => [key, rows(x)]));

@@ -7,6 +7,7 @@ import { ROUNDING_TOLERANCE, countDifferent, countOrders, distinctOrders, permut
 import { wordVector } from "./seeded_random.js";
 import { model, permutedWords, state, vectors } from "./state.js";
 import { mostAsked } from "./step_asks.js";
+import { changedHeads } from "./step_heads.js";
 import { bareAnswer } from "./step_next.js";
 import { shownParts } from "./step_norm.js";
 import { WIDTH, largestDifference, meanOfRows } from "./transformer.js";
@@ -24,7 +25,7 @@ const encoder = (encoding) => ({ encoding, causal: false, layers: 1 });
 const movedWord = () => `“${escapeControls(permutedWords().find((word, m) => word !== state.words[m]) ?? state.words[0])}”`;
 const moved = (run) => same(run(permuted(headVectors(state.words), state.order)), permuted(run(headVectors(state.words)), state.order));
 
-export const questionsOf = ({ playEquation, pairs }) => ({
+export const questionsOf = ({ playEquation, pairs, heads }) => ({
   tokens: {
     ask: () => `In the second sentence ${movedWord()} has another place. What will its vector do?`,
     answers: () => [["stays", "it stays the same"], ["changes", "it changes"]],
@@ -111,5 +112,14 @@ export const questionsOf = ({ playEquation, pairs }) => ({
     answers: () => [["one", "1, the same direction"], ["below", "below 1"]],
     right: () => (pairs[0].rows.filter((row) => row.condition === "without positions" && row.dtype === "float64").every((row) => Math.abs(1 - row.cosine) <= ROUNDING_TOLERANCE) ? "one" : "below"),
     why: "Training does not help a model that cannot see the places.",
+  },
+  heads: {
+    ask: () => "With all positions equal, how many of the 72 heads will still weigh the words differently in the second sentence?",
+    answers: () => [["none", "none"], ["some", "those of the upper layers"], ["all", "all"]],
+    right: () => {
+      const changed = changedHeads(heads[0].gaps[1]), last = heads[0].gaps[1].at(-1);
+      return changed === 0 ? "none" : changed === changedHeads([last]) ? "some" : "all";
+    },
+    why: "A layer that cannot tell the orders apart gives the next layer nothing to tell them by.", act: () => document.querySelector("#heads-positions input[value='1']").click(),
   },
 });
