@@ -20,9 +20,15 @@ RIGHT = {
     "qkv": ("stays", "#qkv-controls"),
     "attention": ("same", "#attention-sums [data-same=true]"),
     "equation": ("yes", "#equation-timeline [data-same=true]"),
+    "rows": ("six", "#rows-chain"),
     "norm": ("own", "#norm-norm"),
     "mean": ("one", "#mean-result [data-same=true]"),
     "positions": ("5", "#abilities-table"),
+    "sinusoidal": ("top", "#picture-stripes"),
+    "learned": ("none", "#picture-table"),
+    "rope": ("stays", "#rope-picture .clocks"),
+    "alibi": ("far", "#picture-alibi"),
+    "t5": ("no", "#picture-t5"),
     "break": ("2", "#break-step-3.breaks"),
     "reverse": ("yes", "#reverse-result [data-same=true]"),
     "mask": ("no", "#mask-result [data-same=true]"),
@@ -36,7 +42,6 @@ RIGHT = {
 def test_a_step_asks_before_it_shows_its_answer(open_page: Open, step: str):
     right, shown = RIGHT[step]
     page = open_page(step, asks=True).page
-    assert not page.locator(f"#{step} .conclusion").first.is_visible()
     assert page.locator(f"#{step} .after").evaluate_all("all => all.every(part => !part.checkVisibility())")
     page.locator(f"#ask-{step} [data-answer='{right}']").press("Enter")
     assert page.inner_text(f"#ask-{step}").startswith("As you predicted: ")
@@ -78,12 +83,15 @@ def test_the_answer_moves_into_view_unless_the_reader_prefers_less_motion(open_p
 
 def test_the_conclusion_counts_the_predictions_and_compares_the_readers_sentences(open_page: Open):
     page = open_page("end", asks=True).page
+    move(page, "as typed")  # the first step asks while both sentences are the same
     assert "You gave no predictions" in page.inner_text("#end-predictions")
+    go(page, "sentences")
+    page.locator("#sentence-result [data-answer=stay]").click()
     for step, answer in (("tokens", "stays"), ("mask", "yes"), ("norm", "skip")):
         go(page, step)
         page.locator(f"#ask-{step} [data-answer={answer}]").click()
     go(page, "end")
-    assert page.inner_text("#end-predictions p") == "1 of 2 of your predictions were right."
+    assert page.inner_text("#end-predictions p") == "2 of 3 of your predictions were right."
     assert page.locator("#end-predictions .cannot").all_inner_texts() == ["A causal mask carries order by itself: no"]
     texts = page.locator("#end-sentences tbody tr").evaluate_all("all => all.map(row => row.children[1].textContent)")
     assert texts == ["the same vector"] + 5 * ["different vectors"]

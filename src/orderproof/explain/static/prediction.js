@@ -9,6 +9,8 @@ let asksFirst = true;
 
 export const predictionsGiven = () => new Map(given);
 
+export const recordPrediction = (step, answer) => given.set(step, answer);
+
 // questions: by the id of a step {ask, answers: [[key, text]], right, why, act}. `ask`, `answers` and `right` are functions
 // of the reader's words; `act` shows the answer in motion.
 export function askPredictions(questions) {

@@ -2,6 +2,7 @@
 import { attentionHead, headVectors } from "./attention_head.js";
 import { chain } from "./chain.js";
 import { byId, escapeControls, pluralize } from "./dom.js";
+import { ENCODING_QUESTIONS } from "./encoding_questions.js";
 import { ENCODINGS } from "./encodings.js";
 import { ROUNDING_TOLERANCE, countDifferent, countOrders, distinctOrders, permuted } from "./laws.js";
 import { wordVector } from "./seeded_random.js";
@@ -56,6 +57,12 @@ export const questionsOf = ({ playEquation, pairs, heads }) => ({
     right: () => yesNo(moved((x) => attentionHead(x).z)),
     why: "It does not matter which comes first: that is the equation.", act: playEquation,
   },
+  rows: {
+    ask: () => "Now for all words, part by part: how many of the six equations below will hold?",
+    answers: () => [["six", "all six"], ["some", "those before softmax"]],
+    right: () => (chain({ id: "rows" }).broken === null ? "six" : "some"),
+    why: "Each part keeps the move; the last one forgets it.", act: () => document.querySelector("#rows-controls .play").click(),
+  },
   norm: {
     ask: () => "One word is replaced by another. How many rows will come out of Norm changed?",
     answers: () => [["own", "its own row only"], ["all", "every row"]],
@@ -83,6 +90,7 @@ export const questionsOf = ({ playEquation, pairs, heads }) => ({
     right: () => Object.keys(ENCODINGS).filter((encoding) => encoding !== "none" && able("permutation", encoder(encoding))).length,
     why: "Wherever position enters, words, scores or rotations, the sum depends on it.",
   },
+  ...ENCODING_QUESTIONS,
   break: {
     ask: () => "RoPE turns queries and keys by their places. Which equation will fail first?",
     answers: () => [["0", "1, the rows"], ["1", "2, queries and keys"], ["2", "3, the scores"], ["4", "5, the output"], ["null", "none"]],
