@@ -10,20 +10,16 @@ proofs   laws that `orderproof audit` proves on the recorded graphs of some mode
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from transformers import AutoModel
+from torch import nn
 
 from orderproof import audit
+from orderproof.explain.all_heads import all_heads
 from orderproof.explain.live_audit import Auditor
 from orderproof.explain.page import STATIC
 from orderproof.models import bundled, load
-from orderproof.models.bundled import bundled_folder
 from orderproof.report import phrases
 from orderproof.report.file_output import write_file
 
@@ -46,7 +42,6 @@ PAIRS = (
 TEXTS = ("the cat chased the dog", "the dog chased the cat", "unbelievably, order matters", "who did what to whom?")
 FEATURES = 8  # of a row of the table that are shown
 PAIRS_WITH_HEADS = (0, 1, 3, 4)
-LEVELS = 255  # of a stored weight
 PROOFS = (
     ("arch:bert", "padding"), ("arch:bert", "batch"),
     ("arch:llama", "causal"), ("arch:llama", "padding"), ("arch:llama", "batch"),
@@ -63,59 +58,14 @@ def results() -> dict[str, Any]:
 def pair(first: str, second: str, auditor: Auditor = Auditor()) -> dict[str, Any]:  # noqa: B008  one model for all
     """Two sentences with the response of the server, without its time."""
     response = auditor.handle(json.dumps({"sentences": [first, second]}).encode())
-    return {"sentences": [first, second], **{key: value for key, value in response.items() if key != "seconds"}}
+    shown = {key: value for key, value in response.items() if key not in ("heads", "seconds")}
+    return {"sentences": [first, second], **shown}
 
 
 def heads() -> list[dict[str, Any]]:
-    """For each condition the weights of all heads for both sentences as bytes, and what the order changes."""
-    found = []
-    for index in PAIRS_WITH_HEADS:
-        both, order = attention_of_pair(index)
-        maps = [stored_weights(weights) for weights in both]
-        gaps = [changed_by_order(both[k], both[k + 1], order) for k in (0, 2)]
-        found.append({"pair": index, "maps": maps, "gaps": gaps})
-    return found
-
-
-@torch.no_grad()
-def attention_of_pair(index: int) -> tuple[list[Tensor], list[int]]:
-    """Weights [layer, head, query, key] of both sentences with positions and with equal ones; the order of tokens."""
-    encode = bundled().encode_sentence
-    assert encode is not None
-    samples = [encode(sentence) for sentence in PAIRS[index]]
-    model = AutoModel.from_pretrained(bundled_folder(), attn_implementation="eager").double().eval()
-    table = model.embeddings.position_embeddings.weight
-    found = []
-    for positions in (True, False):
-        if not positions:
-            table.copy_(table[len(samples[0].labels) // 2].clone())  # as the pairs do
-        for sample in samples:
-            attentions = model(input_ids=sample.inputs[0], output_attentions=True).attentions
-            found.append(torch.cat(attentions))
-    return found, token_order(samples[0].labels, samples[1].labels)
-
-
-def token_order(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """For each token of the second sentence its place in the first; equal tokens keep their order."""
-    left = list(enumerate(first))
-    order = []
-    for token in second:
-        place = next(pair for pair in left if pair[1] == token)
-        left.remove(place)
-        order.append(place[0])
-    return order
-
-
-def stored_weights(weights: Tensor) -> str:
-    """One byte for each weight, in base64."""
-    levels = (weights * LEVELS).round().to(torch.uint8)
-    return base64.b64encode(bytes(levels.flatten().tolist())).decode()
-
-
-def changed_by_order(first: Tensor, second: Tensor, order: list[int]) -> list[list[float]]:
-    """The largest difference of a head's weights once the first sentence is in the order of the second."""
-    gaps = (first[:, :, order][:, :, :, order] - second).abs().amax((-2, -1))
-    return [[float(f"{gap:.2g}") for gap in layer] for layer in gaps.tolist()]
+    """The weights of all heads for some of the pairs."""
+    subject = bundled()
+    return [{"pair": index, **(all_heads(subject, PAIRS[index]) or {})} for index in PAIRS_WITH_HEADS]
 
 
 def texts() -> list[dict[str, Any]]:

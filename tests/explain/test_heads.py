@@ -7,9 +7,10 @@ import base64
 import pytest
 import torch
 from playwright.sync_api import Page
-from tools.page_results import attention_of_pair, changed_by_order, stored_weights, token_order
 
+from orderproof.explain.all_heads import all_heads, changed_by_order, token_order
 from orderproof.explain.page import trained_model
+from orderproof.models import bundled
 from tests.browser import CHROMIUM, WHY_NOT
 from tests.explain.conftest import Open
 from tests.explain.examples import numbers
@@ -53,13 +54,25 @@ def test_with_equal_positions_no_head_knows_the_order_and_with_its_own_every_hea
 
 @pytest.mark.slow
 def test_the_stored_weights_are_those_of_the_bundled_model():
-    made = trained_model()["heads"][1]
-    weights, order = attention_of_pair(made["pair"])
-    levels = [list(base64.b64decode(stored_weights(each))) for each in weights]
-    for found, text in zip(levels, made["maps"], strict=True):
-        kept = list(base64.b64decode(text))
-        assert max(abs(one - other) for one, other in zip(found, kept, strict=True)) <= 1
-    assert order == [0, 3, 2, 1, 4]  # dog bites man
+    made, subject = trained_model()["heads"][1], bundled()
+    found = all_heads(subject, tuple(trained_model()["pairs"][made["pair"]]["sentences"]))
+    for text, kept in zip(found["maps"], made["maps"], strict=True):
+        levels = zip(base64.b64decode(text), base64.b64decode(kept), strict=True)
+        assert max(abs(one - other) for one, other in levels) <= 1
+    assert (numbers(found["gaps"][0]) - numbers(made["gaps"][0])).abs().max() <= 0.01
+    assert numbers(found["gaps"][1]).max() < ROUNDING
+    assert all_heads(subject, ("a dog barks", "a cat barks")) is None
+    assert all_heads(subject, ("a " * 11, "a " * 11)) is None
+
+
+def test_the_order_of_tokens_is_found_with_equal_tokens_in_their_order():
+    assert token_order(["the", "cat", "chased", "the", "dog"], ["the", "dog", "chased", "the", "cat"]) == [
+        0,
+        4,
+        2,
+        3,
+        1,
+    ]
 
 
 def shown(page: Page, name: str) -> torch.Tensor:

@@ -8,7 +8,21 @@ import { square } from "./pictures.js";
 const LAYERS = 6, HEADS = 12, LEVELS = 255; // one byte for each weight
 const SENTENCES = ["first", "second"];
 
-const headData = () => JSON.parse(byId("orderproof-trained").textContent);
+// Pairs of sentences with their tokens and the weights of every head; the server adds those of the reader.
+const items = [];
+
+function readItems() {
+  const { pairs, heads } = JSON.parse(byId("orderproof-trained").textContent);
+  for (const { pair, ...weights } of heads) items.push({ sentences: pairs[pair].sentences, tokens: pairs[pair].tokens, ...weights });
+}
+
+let addToMenu = null;
+
+// A pair of the reader's, which is then shown.
+export function addHeads(item) {
+  items.push(item);
+  addToMenu(item);
+}
 
 // The weights of one head, query rows and key columns: maps hold every layer and head after each other.
 function headWeights(map, tokens, layer, head) {
@@ -20,13 +34,18 @@ function headWeights(map, tokens, layer, head) {
 export const changedHeads = (gaps) => gaps.flat().filter((gap) => gap > ROUNDING_TOLERANCE).length;
 
 export function headsStep() {
-  const { pairs, heads } = headData();
+  readItems();
   const chosen = { item: 0, condition: 0, layer: 0, head: 2 };
-  const menu = el("select", { id: "heads-pair", onchange: () => set("item", Number(menu.value)) }, heads.map(({ pair }, i) => el("option", { value: i }, pairs[pair].sentences.join("  /  "))));
+  const menu = el("select", { id: "heads-pair", onchange: () => set("item", Number(menu.value)) }, items.map(option));
   fill(byId("heads-controls"), el("label", { class: "menu" }, "Sentences ", menu),
     choice({ name: "heads-positions", legend: "Positions", options: [[0, "its own"], [1, "all equal"]], value: 0, change: (value) => set("condition", value) }));
-  const weights = (k, layer, head) => headWeights(heads[chosen.item].maps[2 * chosen.condition + k], tokensOf(k).length, layer, head);
-  const tokensOf = (k) => pairs[heads[chosen.item].pair].tokens[k];
+  addToMenu = (item) => {
+    menu.append(option(item, items.length - 1));
+    menu.value = items.length - 1;
+    set("item", items.length - 1);
+  };
+  const weights = (k, layer, head) => headWeights(items[chosen.item].maps[2 * chosen.condition + k], tokensOf(k).length, layer, head);
+  const tokensOf = (k) => items[chosen.item].tokens[k];
 
   function set(key, value) {
     chosen[key] = value;
@@ -34,7 +53,7 @@ export function headsStep() {
   }
 
   function draw() {
-    const gaps = heads[chosen.item].gaps[chosen.condition];
+    const gaps = items[chosen.item].gaps[chosen.condition];
     const hadFocus = byId("heads-all").contains(document.activeElement);
     fill(byId("heads-all"), Array.from({ length: LAYERS }, (_, layer) => el("div", { class: "layer" }, el("span", { class: "quiet" }, `layer ${layer + 1}`),
       Array.from({ length: HEADS }, (__, head) => thumb(layer, head)))));
@@ -49,7 +68,7 @@ export function headsStep() {
     const checked = layer === chosen.layer && head === chosen.head;
     const input = el("input", { type: "radio", name: "heads-one", value: `${layer} ${head}`, checked, "aria-label": `layer ${layer + 1}, head ${head + 1}`, onchange: () => {
       Object.assign(chosen, { layer, head });
-      one(heads[chosen.item].gaps[chosen.condition]);
+      one(items[chosen.item].gaps[chosen.condition]);
     } });
     return el("label", { class: "head" }, input, square(weights(0, layer, head)));
   }
@@ -65,10 +84,13 @@ export function headsStep() {
   return draw;
 }
 
+const option = ({ sentences }, i) => el("option", { value: i }, escapeControls(sentences.join("  /  ")));
+
 // The largest weight that a word of the sentence gives to another word, in words.
 function strongest(rows, tokens) {
-  let [from, to] = [1, 2];
   const last = tokens.length - 1; // the first and the last token mark the ends
+  if (last < 3) return null;
+  let [from, to] = [1, 2];
   for (let m = 1; m < last; m++) for (let n = 1; n < last; n++) if (m !== n && rows[m][n] > rows[from][to]) [from, to] = [m, n];
   const place = to === from - 1 ? ", the word before it" : to === from + 1 ? ", the word after it" : "";
   return `Most between two words: “${escapeControls(tokens[from])}” gives “${escapeControls(tokens[to])}”${place}, a weight of ${formatFixed(rows[from][to], 2)}.`;
