@@ -50,6 +50,13 @@ def test_a_step_asks_before_it_shows_its_answer(open_page: Open, step: str):
     assert page.evaluate("document.getElementById('announcement').textContent").startswith("As you predicted")
 
 
+def test_an_introduction_does_not_say_what_its_step_asks(open_page: Open):
+    page = open_page("mean", asks=True).page
+    assert "the same for every order" not in page.inner_text("#mean .lead")
+    page.locator("#ask-mean [data-answer=one]").click()
+    assert "the same for every order" in page.inner_text("#mean .lead")
+
+
 @pytest.mark.parametrize("step", first_soon(RIGHT, 2))
 def test_a_wrong_prediction_and_none_are_answered_too(open_page: Open, step: str):
     page = open_page(step, asks=True).page

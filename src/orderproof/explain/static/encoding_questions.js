@@ -12,15 +12,15 @@ const WAVES = 16; // features of the sinusoidal question
 
 export const ENCODING_QUESTIONS = {
   sinusoidal: {
-    ask: () => "The features are waves, one for each row of the picture. Which will change most from one position to the next?",
-    answers: () => [["top", "those on top"], ["bottom", "those at the bottom"], ["same", "all by the same amount"]],
+    ask: () => "The features of a position are waves. Which will change most from one position to the next?",
+    answers: () => [["top", "the first features"], ["bottom", "the last features"], ["same", "all by the same amount"]],
     right: () => {
       const [one, two] = [0, 1].map((position) => sinusoids(position, WAVES));
       const change = (feature) => Math.hypot(one[feature] - two[feature], one[feature + 1] - two[feature + 1]);
       const [top, bottom] = [change(0), change(WAVES - 2)];
       return Math.abs(top - bottom) <= ROUNDING_TOLERANCE ? "same" : top > bottom ? "top" : "bottom";
     },
-    why: "Fast waves tell neighbours apart, slow ones tell far places apart.",
+    why: "They are on top: fast waves tell neighbours apart, slow ones tell far places apart.",
   },
   learned: {
     ask: () => `The table has ${MAX_WORDS} rows. Which vector will the word after the last row get?`,

@@ -1,6 +1,7 @@
 // A question at each turn of the story: the reader predicts first, and the answer then moves into view.
 //
-// While a step asks, its class is `asking` and the style hides its parts of the class `after`.
+// While a step asks, its class is `asking` and the style hides its parts of the class `after`, and what its introduction says
+// too early, of the class `then`.
 import { byId, el, fill, formula } from "./dom.js";
 import { state, subscribe } from "./state.js";
 
