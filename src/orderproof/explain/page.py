@@ -46,7 +46,7 @@ def render_page(*, report: Report | None = None, study: PageStudy | None = None,
         claims=_claims().claims,
         trained=trained_model(),
         shown=script_safe_json({key: trained_model()[key] for key in ("pairs", "heads", "texts")}),
-        next=next_token(), next_token=script_safe_json(next_token()),
+        next_token=script_safe_json(next_token()),
         study=_NULL_JSON if study is None else script_safe_json(study.model_dump(mode="json", by_alias=True)),
     )  # fmt: skip
     if len(text.encode()) > PAGE_LIMIT_BYTES:

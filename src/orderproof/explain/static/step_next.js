@@ -61,9 +61,9 @@ export function nextStep() {
   function swapNote() {
     const other = { ...chosen, first: chosen.second, second: chosen.first };
     const [one, two] = [chosen, other].map((each) => sentenceOf(each).slice(0, QUESTION));
-    return [`“${one.join(" ")}” and “${two.join(" ")}”: largest difference of a probability `, models.map((model, i) => {
+    return ["Swapped animals change a probability after “so the” by at most ", models.map((model, i) => {
       const gap = largestDifference([nextProbabilities(model, vocabulary, one)], [nextProbabilities(model, vocabulary, two)]);
-      return [i ? "; " : "", titleOf(model).toLowerCase(), ": ", el("b", { class: "gap-size" }, formatDifference(gap)), gap > 0 && gap <= ROUNDING_TOLERANCE ? " (rounding)" : ""];
+      return [i ? "; " : "", el("b", { class: "gap-size" }, formatDifference(gap)), gap > 0 && gap <= ROUNDING_TOLERANCE ? " (rounding) " : " ", titleOf(model).toLowerCase()];
     }), "."];
   }
   scene.show(read - 1);
