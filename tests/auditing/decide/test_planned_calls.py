@@ -6,15 +6,21 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from orderproof.auditing.api import as_subject, audit_context
 from orderproof.auditing.decide.sandbox import MeasurementRun
+from orderproof.auditing.record.execution import SubjectExecution
+from orderproof.auditing.search import law_runs
+from orderproof.diagnosis.counterexample import Executor
 from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.diagnosis.tolerances import CLEAR_DIFFERENCE, ROUNDING_RUNS
-from orderproof.laws import find_law
+from orderproof.laws import find_law, find_proved_law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import from_adapter
 from orderproof.models.hf.adapter import HFAdapter
+from orderproof.recording import low_rank
+from orderproof.recording.low_rank import LowRank
 from tests.models.hf.adapters import tiny_adapter
 
 
@@ -72,3 +78,62 @@ def test_rounding_noise_compares_with_a_run_that_was_made_before() -> None:
     expected = RoundingNoise(rounding_run([])).of_a_difference()
     assert RoundingNoise(run, unperturbed=lambda: output).of_a_difference() == expected
     assert len(runs) == ROUNDING_RUNS + 1
+
+
+class _Attention(nn.Module):
+    """A decoder; one that leaks adds the mean of all tokens."""
+
+    def __init__(self, *, leaks: bool) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(50, 64)
+        self.attention = nn.Linear(64, 192)
+        self.leaks = leaks
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        q, k, v = self.attention(self.embedding(tokens)).chunk(3, -1)
+        x = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + 0.1 * x.mean(1, keepdim=True) if self.leaks else x
+
+
+@pytest.mark.parametrize("leaks", [False, True])
+def test_a_law_starts_from_the_call_that_was_compared_with_its_recording(
+    leaks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    outputs = SubjectExecution.outputs
+
+    def counted(self: SubjectExecution, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
+        made.append(executor)
+        return outputs(self, inputs, executor)
+
+    monkeypatch.setattr(SubjectExecution, "outputs", counted)
+    torch.manual_seed(0)
+    subject = as_subject(_Attention(leaks=leaks), inputs=(torch.randint(0, 50, (2, 7)),), kind="decoder")
+    context = audit_context(subject)
+    law = find_proved_law("causal")
+    output, dims = next(iter(context.output_dims.items()))
+    search = law_runs.LawRuns(context, law, output, dims, None)
+    pair = search.pair(7, next(iter(law.input_changes(7, 2))), "model")
+    assert pair is not None
+    assert torch.equal(*pair) != leaks
+    assert made == ["model"]  # the changed call: the other one was compared with the recording
+    assert search.mixes_tokens()
+    assert made == ["model", "model"]
+
+
+def test_a_call_for_shapes_has_weights_of_low_rank_unless_it_takes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(low_rank, "is_large", lambda _: True)
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 0)
+    seen: list[type] = []
+
+    class Reads(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(type(self.weight.detach()))
+            return x @ torch.as_tensor(self.weight.detach().numpy()) if len(x) == 2 else super().forward(x)
+
+    module, x = Reads(4, 4), torch.ones(2, 4)
+    assert low_rank.call_for_shapes(module, (x[:1],)).shape == (1, 4)
+    assert seen == [LowRank]
+    assert torch.equal(low_rank.call_for_shapes(module, (x,)), module(x).detach())
+    assert seen[1:3] == [LowRank, Tensor]
+    assert type(module.weight) is nn.Parameter

@@ -117,6 +117,11 @@ class SubjectExecution:
         """
         return self._remembered(self._known, inputs, executor)
 
+    def remember(self, inputs: tuple[Tensor, ...], outputs: dict[str, Tensor]) -> None:
+        """Take these outputs of the module as known."""
+        if not self.runs_graph and self.weights == "given":
+            self._known[_key(inputs, "model")] = outputs
+
     def repeated_outputs(self, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
         """The outputs of a second run on the same inputs, from memory if it was made shortly before."""
         return self._remembered(self._repeated, inputs, executor)

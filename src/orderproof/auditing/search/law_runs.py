@@ -239,7 +239,7 @@ class LawRuns:
         dim = self.dims[0]
         try:
             tokens, others = self.tokens(length)
-            before = self.runs.outputs(tokens.inputs)[self.output]
+            before = self.runs.known_outputs(tokens.inputs)[self.output]
             # The first and the last may be pads, or the same id by chance in both draws: then others decide.
             for token in dict.fromkeys((0, length - 1, *evenly_spaced(length))):
                 inputs = []
@@ -248,7 +248,7 @@ class LawRuns:
                     if isinstance(axis, int):
                         changed.select(axis, token).copy_(y.select(axis, token))
                     inputs.append(changed)
-                after = self.runs.outputs(tuple(inputs))[self.output]
+                after = self.runs.known_outputs(tuple(inputs))[self.output]
                 indices = [dim.prefix_length + i for i in range(length) if i != token]
                 index = torch.tensor(indices, device=before.device)
                 if (
