@@ -8,10 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from orderproof import cast_on_use
 from orderproof.auditing.api import as_subject, audit_context
 from orderproof.auditing.decide.sandbox import MeasurementRun
 from orderproof.auditing.record.execution import SubjectExecution
 from orderproof.auditing.search import law_runs
+from orderproof.auditing.search.deviation import measured_deviation
+from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.diagnosis.counterexample import Executor
 from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.diagnosis.tolerances import CLEAR_DIFFERENCE, ROUNDING_RUNS
@@ -81,18 +84,19 @@ def test_rounding_noise_compares_with_a_run_that_was_made_before() -> None:
 
 
 class _Attention(nn.Module):
-    """A decoder; one that leaks adds the mean of all tokens."""
+    """A decoder; one that leaks adds the mean of all tokens, or of all rows."""
 
-    def __init__(self, *, leaks: bool) -> None:
+    def __init__(self, *, leaks: bool, leak: float = 0.1, over_rows: bool = False) -> None:
         super().__init__()
         self.embedding = nn.Embedding(50, 64)
         self.attention = nn.Linear(64, 192)
-        self.leaks = leaks
+        self.leaks, self.leak, self.axis = leaks, leak, 0 if over_rows else 1
 
     def forward(self, tokens: Tensor) -> Tensor:
         q, k, v = self.attention(self.embedding(tokens)).chunk(3, -1)
         x = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return x + 0.1 * x.mean(1, keepdim=True) if self.leaks else x
+        x = x + 4
+        return x + self.leak * x.mean(self.axis, keepdim=True) if self.leaks else x
 
 
 @pytest.mark.parametrize("leaks", [False, True])
@@ -119,6 +123,37 @@ def test_a_law_starts_from_the_call_that_was_compared_with_its_recording(
     assert made == ["model"]  # the changed call: the other one was compared with the recording
     assert search.mixes_tokens()
     assert made == ["model", "model"]
+
+
+@pytest.mark.parametrize("leak", [0.0, 1e-3])
+@pytest.mark.parametrize("law_name", ["causal", "batch"])
+def test_a_proved_law_of_a_large_model_has_one_call_in_float64(
+    law_name: str, leak: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, int]] = []
+    outputs = SubjectExecution.outputs
+
+    def counted(self: SubjectExecution, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
+        made.append((executor, len(inputs[0])))
+        return outputs(self, inputs, executor)
+
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", 0)
+    monkeypatch.setattr(cast_on_use, "LEAST_ELEMENTS", 0)
+    monkeypatch.setattr(SubjectExecution, "outputs", counted)
+    torch.manual_seed(0)
+    model = _Attention(leaks=leak > 0, leak=leak, over_rows=law_name == "batch").bfloat16()
+    context = audit_context(as_subject(model, inputs=(torch.randint(0, 50, (2, 7)),), kind="decoder"))
+    output, dims = next(iter(context.output_dims.items()))
+    search = WitnessSearch(context, find_proved_law(law_name), output, dims, None)
+    deviation, contradicts = measured_deviation(search)
+    assert deviation.float32 == 0.0  # the leak is below the rounding of bfloat16
+    assert deviation.float64 is not None
+    assert (deviation.float64 > 0, contradicts) == (leak > 0, leak > 0)
+    in_float64 = [rows for executor, rows in made if executor == "float64 copy"]
+    if leak:
+        assert in_float64[-1] == 2  # a difference is that of calls with the rows of the model's own
+    else:
+        assert in_float64 == ([2] * 2 if law_name == "batch" else [6])  # a law about rows has calls of its own
 
 
 def test_a_call_for_shapes_has_weights_of_low_rank_unless_it_takes_none(monkeypatch: pytest.MonkeyPatch) -> None:

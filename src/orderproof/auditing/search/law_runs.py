@@ -14,12 +14,10 @@ from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.execution import ExecutorUnavailable, LabelledInputs, SubjectExecution
 from orderproof.auditing.search.replacements import Replacement
 from orderproof.cast_on_use import is_large
-from orderproof.diagnosis.counterexample import FLOAT64_EXECUTORS, Executor, OutputPair
+from orderproof.diagnosis.counterexample import Executor, OutputPair
 from orderproof.diagnosis.rounding_noise import RoundingNoise, epsilon
 from orderproof.diagnosis.tolerances import (
     CLEAR_DIFFERENCE,
-    FLOAT32_DIFFERENCE,
-    FLOAT64_DIFFERENCE,
     ROUNDING_FACTOR,
 )
 from orderproof.errors import failure_reason, is_internal
@@ -27,11 +25,7 @@ from orderproof.laws import InputChange, ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import relative_difference
-from orderproof.recording.restored_state import changes_state
-from orderproof.records.audit import Deviation
 from orderproof.tolerances import TOKEN_MIXING
-
-CHANGES_OF_A_LARGE_MODEL = 2  # of a proved law that are run in float64 too, where outputs are equal
 
 
 class LawRuns:
@@ -171,42 +165,6 @@ class LawRuns:
     def note(self, text: str) -> None:
         """Leave a note about the law in the report."""
         self.context.note(f"{self.law.code} {self.law.name}: {text}")
-
-    def deviation(self) -> tuple[Deviation, bool]:
-        """The largest difference over the generators or cases of the law, and whether it is more than rounding."""
-        length = self.context.token_count
-        float32: float | None = None
-        float64: float | None = None
-        contradicts = False
-        changes = [change for change, _, _ in self.law.proof_cases(length, self.context.batch_size)]
-        most = CHANGES_OF_A_LARGE_MODEL if is_large(self.runs.subject.module) else len(changes)
-        in_float64 = set(evenly_spaced(len(changes), most) if changes else ())
-        for k, change in enumerate(changes):
-            pair = self.pair(length, change, "model")
-            if pair is not None:
-                float32 = max(float32 or 0.0, relative_difference(*pair))
-            if k not in in_float64 and pair is not None and torch.equal(*pair):
-                continue
-            wide = self._float64_deviation(length, change)
-            if wide is not None:
-                float64 = max(float64 or 0.0, wide)
-            # A copy has a state of its own: of a module that keeps state, its own runs count too.
-            own_runs_count = wide is None or changes_state(self.runs.captured)
-            if own_runs_count and pair is not None and (size := relative_difference(*pair)) > FLOAT32_DIFFERENCE:
-                contradicts = contradicts or size > ROUNDING_FACTOR * self.noise(length, change, "model", size)
-        contradicts = contradicts or (float64 is not None and float64 > FLOAT64_DIFFERENCE)
-        self.note_float64_failure()
-        return Deviation(float32=float32, float64=float64), contradicts
-
-    def _float64_deviation(self, length: int, change: InputChange) -> float | None:
-        """The difference of a change in float64; None if nothing runs in it throughout."""
-        for executor in FLOAT64_EXECUTORS:
-            pair = self.pair(length, change, executor)
-            if pair is not None:
-                size = relative_difference(*pair)
-                if size <= FLOAT64_DIFFERENCE or size > ROUNDING_FACTOR * self.noise(length, change, executor, size):
-                    return size
-        return None
 
     def note_float64_failure(self) -> None:
         """Note why the module has no float64 copy, and which numbers are used instead."""
