@@ -24,6 +24,7 @@ from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_vio
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.record.output_axes import token_layouts
+from orderproof.auditing.search.deviation import measured_deviation
 from orderproof.auditing.search.node_facts import first_violating_node
 from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
@@ -175,7 +176,7 @@ class Relation:
 
     def _proved(self, strict: LawWalk, search: WitnessSearch) -> Decision:
         """The decision where the walk proves the relation: runs and the module must agree with it."""
-        deviation, contradicts = search.deviation()
+        deviation, contradicts = measured_deviation(search)
         scope, mismatch = proof_scope(self.context, strict), self.context.graph_mismatch
         if mismatch is not None or contradicts:
             return Decision("undecided", mismatch or contradiction_reason(search, deviation), scope, deviation, strict)
