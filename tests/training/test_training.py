@@ -30,6 +30,7 @@ def _steps(file: Any) -> dict[str, str]:
     }
 
 
+LIBRARY_LINES = {"cache_kept": "sdpa_attention.py"}
 STEPS = [(kind, name, code) for kind, file in FILES.items() for name, code in _steps(file).items()]
 
 
@@ -41,7 +42,12 @@ def test_the_plain_command_finds_each_fault_and_passes_each_twin(run: Run, kind:
     assert [f["code"] for f in findings if f["outcome"] == "fail"] == ([code] if code else [])
     assert [f["reason"] for f in findings if f["outcome"] == "undecided"] == []
     assert (done.code, done.err) == (int(bool(code)), "")
-    assert all(f["remedy"] for f in findings if f["outcome"] == "fail")
+    for failed in (f for f in findings if f["outcome"] == "fail"):
+        assert failed["remedy"]
+        if name in LIBRARY_LINES:
+            assert failed["witness"]["first_violating_source"].startswith(LIBRARY_LINES[name])
+        else:
+            assert failed["fix_line"].endswith("# fault")
 
 
 def test_each_law_has_faults_in_both_shapes_and_a_twin_that_it_applies_to() -> None:

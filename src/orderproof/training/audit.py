@@ -12,7 +12,9 @@ from torch import nn
 
 from orderproof._version import __version__
 from orderproof.auditing.expectations import checked_expectations
+from orderproof.auditing.explain.entries import Frame
 from orderproof.auditing.explain.findings import finding_of, undecide_inapplicable, with_law
+from orderproof.auditing.explain.first_difference import Place
 from orderproof.errors import SubjectError, UnsupportedCallError, UsageError, failure_reason
 from orderproof.laws import find_training_law, training_laws
 from orderproof.laws.training import TermComparison, TrainingBatch, TrainingLaw, TrainingStep
@@ -28,9 +30,11 @@ from orderproof.records.audit import (
     Scope,
     SubjectRecord,
     Verdict,
+    Witness,
 )
 from orderproof.records.document import versions
 from orderproof.tolerances import CONTROL_FACTOR, FLOAT32_TOLERANCE, ZERO_TOLERANCE
+from orderproof.training.loss_line import loss_place
 
 KIND = "training step"
 ASSUMPTION = "measured in evaluation mode, without dropout and autocast"
@@ -138,12 +142,24 @@ def _measured(step: TrainingStep, law: TrainingLaw, expected: Expectation, scope
         float32=single[worst].difference if worst < len(single) else None, float64=largest if double else None
     )
     refuted = verdict == "refuted"
+    place = loss_place(step, deciding[worst]) if refuted else None
+    line = place.own_frame if place else Frame()
+    remedy = deciding[worst].remedy or law.remedies.get(place.kind if place else "") or law.remedy
     return finding_of(
         law, verdict, reason, expected=expected, scope=scope, output="loss", deviation=deviation,
         measurement=Measurement(
             tolerance=tolerance, control_difference=control, comparisons=_records(single, double, tolerance)
         ),
-        remedy=(deciding[worst].remedy or law.remedy) if refuted else "",
+        remedy=remedy if refuted else "", fix_source=line.source, fix_line=line.text,
+        witness=_witness(deciding[worst], place) if refuted else None,
+    )  # fmt: skip
+
+
+def _witness(found: TermComparison, place: Place | None) -> Witness:
+    return Witness(
+        tokens_before=(), tokens_after=(), change=found.found or found.description, relative_difference=found.difference,
+        first_violating_module=place.module if place else "",
+        first_violating_source=place.frame.source if place else "",
     )  # fmt: skip
 
 

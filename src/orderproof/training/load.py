@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
 from orderproof.errors import SubjectError
+from orderproof.laws.training import TrainingBatch
 from orderproof.laws.training.training_step import Loss
 from orderproof.models.python_objects import made_object
+from orderproof.training.made_lines import MadeLines, note_key
 
 
 def load_step(spec: str, *, seed: int = 0) -> tuple[nn.Module, Any, Loss | None]:
     """The model, the batch and the loss, None for that of the model. Raises `SubjectError`, `UsageError`."""
-    made = made_object(spec, seed)
+    with MadeLines():
+        made = made_object(spec, seed)
     if not isinstance(made, tuple) or len(made) not in (2, 3) or not isinstance(made[0], nn.Module):
         shown = f"a tuple of {len(made)}" if isinstance(made, tuple) else type(made).__name__
         raise SubjectError(f"{spec}: expected a function that returns model, batch and loss; it returned {shown}")
+    note_shared_labels(made[1], lambda: made_object(spec, seed))
     return made[0], made[1], made[2] if len(made) == 3 else None
+
+
+def note_shared_labels(batch: Any, make: Callable[[], Any]) -> None:
+    """Note the line that makes the tokens of a batch its labels too, if `make` gives them as one tensor."""
+    roles = TrainingBatch.roles_of(batch)
+    if "labels" in roles and batch[roles["labels"]] is batch.get(roles.get("tokens")):
+        note_key(make, roles["labels"], batch[roles["labels"]])

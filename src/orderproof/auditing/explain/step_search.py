@@ -28,7 +28,7 @@ class StepSearch:
 
     def __init__(self, one: TokenOfCall, other: TokenOfCall) -> None:
         self.one, self.other = one, other
-        self._twins = _twins(one, other)
+        self._twins = step_twins(one, other)
         layouts = ((one, other), (one._replace(tokens_first=True), other._replace(tokens_first=True)))
         each = [{step: differ(twin.value, a, step.value, b) for step, twin in self._twins.items()} for a, b in layouts]
         self._differs = min(each, key=_contradictions)
@@ -162,7 +162,7 @@ def _scores(softmax: Step) -> Step:
     return step
 
 
-def _twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
+def step_twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
     """The step of the one call for each step of the other that has one.
 
     A line that runs once for each document of a call is paired at the one of the same size; else a line that runs once

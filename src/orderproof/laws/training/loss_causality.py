@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from orderproof.errors import UnsupportedCallError
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_law import TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 
 OUTPUTS_TRIED = 4
@@ -48,10 +48,12 @@ def _comparison(step: TrainingStep, row: int, output: int) -> TermComparison:
         name: _difference(expected, _direction(_gradient(step, tokens), row, output))
         for name, tokens in (("later", where), ("next", following), ("own", own))
     }
+    other = step.batch.with_other_tokens(following if changed["next"] > changed["later"] / 10 else where)
     on = f"token {output + 1}, its own label" if changed["next"] > changed["later"] / 10 else "later tokens"
     return TermComparison(
         f"the term of output {output} with other tokens after it", changed["later"], changed["own"],
         found=f"the term of output {output} in row {row} depends on {on}",
+        calls=(TokenOfBatch(step.batch, row, output), TokenOfBatch(other, row, output)),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.training.token_weights import follows_means, spread, token_weights
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 from orderproof.recording.execution import relative_difference
 
@@ -49,7 +49,8 @@ class PackedLoss(TrainingLaw):
 
 
 def _alone(step: TrainingStep, row: int, start: int, end: int) -> TermComparison:
-    alone = step.logits(step.batch.part(row, start, end))[0]
+    part = step.batch.part(row, start, end)
+    alone = step.logits(part)[0]
     packed = step.base.logits[row, start : start + len(alone)]
     where = torch.zeros_like(step.batch.real)
     where[row, start:end] = True
@@ -59,6 +60,8 @@ def _alone(step: TrainingStep, row: int, start: int, end: int) -> TermComparison
     return TermComparison(
         f"tokens {start} to {end - 1} of row {row}, packed and alone", difference, relative_difference(packed, changed),
         found=f"the logits of tokens {start} to {end - 1} in row {row} depend on the other documents", remedy=remedy,
+        calls=(TokenOfBatch(part, 0, len(alone) - 1), TokenOfBatch(step.batch, row, start + len(alone) - 1)),
+        blame=Blame.MODEL_CALL if remedy else Blame.OPERATOR,
     )  # fmt: skip
 
 
@@ -81,6 +84,7 @@ def _weights(step: TrainingStep) -> TermComparison:
     return TermComparison(
         "the weights of the labels of all documents", 0.0 if apart <= EQUAL else apart, 1.0,
         found="a label counts the less, the more labels its document has", remedy=AVERAGED,
+        blame=Blame.REDUCTION,
     )  # fmt: skip
 
 

@@ -45,13 +45,18 @@ class TrainingBatch:
             values: dict[Any, Any] = dict(enumerate(given))
             roles: dict[str, Any] = {"tokens": 0, "labels": 1}
         elif isinstance(given, Mapping):
-            values = dict(given)
-            roles = {role: name for role, names in NAMES.items() for name in names[::-1] if _is_tensor(values, name)}
+            values, roles = dict(given), cls.roles_of(given)
         else:
             raise SubjectError(f"expected a batch as a dict of tensors or (tokens, labels); got {type(given).__name__}")
         found = cls(values, roles, type(given))
         found._check()
         return found
+
+    @staticmethod
+    def roles_of(given: Any) -> dict[str, Any]:
+        """The name of the tensor with each role in a mapping; empty for anything else."""
+        values = given if isinstance(given, Mapping) else {}
+        return {role: name for role, names in NAMES.items() for name in names[::-1] if _is_tensor(values, name)}
 
     def _check(self) -> None:
         for role in ("tokens", "labels"):
@@ -199,7 +204,7 @@ class TrainingBatch:
 
 
 def _is_tensor(values: Mapping[Any, Any], name: str) -> bool:
-    return isinstance(values.get(name), Tensor)
+    return name in values and isinstance(values[name], Tensor)
 
 
 def _copied(value: Any, *, double: bool) -> Any:

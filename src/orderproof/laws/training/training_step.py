@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.seeded_random import seeded_random
 
 Loss = Callable[[Any, Any], Any]
+_NOTHING: AbstractContextManager[Any] = nullcontext()
 LABELS_TRIED = 6
 COUNTED = 1e-3  # of the largest change of a gradient: an output that changes by more scores the label
 UNCOUNTED = 1e-6  # of the largest gradient: a label whose change moves it by less is not counted
@@ -121,13 +122,20 @@ class TrainingStep:
         outputs = tuple(counted[row].nonzero().flatten().tolist())
         return ScoredLabel(row, index, outputs, float(change.max()) / largest)
 
-    def _call(self, batch: TrainingBatch) -> tuple[Tensor, list[Tensor]]:
+    def watched(self, batch: TrainingBatch, around: AbstractContextManager[Any]) -> Tensor:
+        """The logits, as in `logits`, of a call of the loss that is made inside a context."""
+        return torch.cat(self._call(batch, around)[1]).detach()
+
+    def _call(
+        self, batch: TrainingBatch, around: AbstractContextManager[Any] = _NOTHING
+    ) -> tuple[Tensor, list[Tensor]]:
         """The loss and the logits of each call of the model. Raises `SubjectError`, `UnsupportedCallError`."""
         captured: list[Any] = []
+        given = batch.given(double=self.double)
         handle = self.model.register_forward_hook(lambda _module, _given, output: captured.append(output))
         try:
-            with seeded_random(self.seed), torch.enable_grad(), _without_autocast():
-                loss = self._loss(batch.given(double=self.double))
+            with seeded_random(self.seed), torch.enable_grad(), _without_autocast(), around:
+                loss = self._loss(given)
         except (OrderproofError, KeyboardInterrupt):
             raise
         except Exception as error:  # the code of the user

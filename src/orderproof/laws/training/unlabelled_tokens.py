@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 
 REMEDIES = {
@@ -41,11 +41,13 @@ class UnlabelledTokens(TrainingLaw):
             places = [(row, output) for row, output in places if 0 <= output < sizes.shape[1]]
             if places:
                 row, output = max(places, key=lambda place: float(sizes[place]))
+                other = step.batch.with_other_label(row, output - offset)
                 terms = sum(float(sizes[place]) > largest * 1e-6 for place in places)
                 yield TermComparison(
                     f"the terms of {kind}", float(sizes[row, output]) / largest, control,
                     found=f"{terms} of {len(places)} {kind} are counted, as at output {output} of row {row}",
-                    remedy=REMEDIES[kind],
+                    remedy=REMEDIES[kind], blame=Blame.TERMS if kind == "labels of -100" else Blame.BATCH_LABELS,
+                    calls=(TokenOfBatch(step.batch, row, output), TokenOfBatch(other, row, output)),
                 )  # fmt: skip
 
 
