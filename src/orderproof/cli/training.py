@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from orderproof.catalogue.laws import find_training_law
 from orderproof.cli import completion, options
 from orderproof.cli.console import model_output_on_stderr, progress, report_console
 from orderproof.cli.outputs import ReportFiles, print_written
+from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
 from orderproof.subject_spec import object_location
 
 SUBJECT = (
@@ -34,6 +36,7 @@ def training(
     junit: options.Junit = None,
     sarif: options.Sarif = None,
     seed: options.Seed = 0,
+    timeout: options.Timeout = 120.0,
     strict: options.Strict = False,
     details: options.Details = False,
     quiet: options.Quiet = False,
@@ -53,15 +56,22 @@ def training(
     for name in law or ():
         find_training_law(name)
     expected = options.parse_expectations(expect)
-    with progress(quiet=quiet) as show, model_output_on_stderr():
-        show(f"loading {step}", 0, 1)
-        from orderproof.training import audit
-        from orderproof.training.load import load_step
+    began = time.perf_counter()
+    if crash := go_on_in_child():
+        report = crash.shown_report(step, certificate=False)
+    else:
+        with progress(quiet=quiet) as show, model_output_on_stderr():
+            update = noted(show)
+            update(f"loading {step}", 0, 1)
+            from orderproof.training.audit import StepAudit
+            from orderproof.training.load import load_step
 
-        model, batch, loss = load_step(step, seed=seed)
-        report = audit(
-            model, batch, loss, laws=law, expect=expected, name=step, seed=seed, strict=strict, progress=show
-        )
+            planned = StepAudit(law, expected, step, seed, strict, timeout)
+            loaded = load_step(step, seed=seed)
+            plan(planned.undecided())
+            for report in planned.reports(*loaded, update):
+                keep(report)
+    report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
     from orderproof.report import render_text
 
     written = files.write(report)
