@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,9 +13,9 @@ from torch import nn
 from orderproof._version import __version__
 from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.explain.findings import finding_of, undecide_inapplicable, with_law
-from orderproof.errors import SubjectError, UnsupportedCallError, UsageError, failure_reason
+from orderproof.errors import SubjectError
 from orderproof.laws import find_training_law, training_laws
-from orderproof.laws.training import TrainingBatch, TrainingLaw, TrainingStep
+from orderproof.laws.training import TrainingLaw
 from orderproof.laws.training.training_step import Loss
 from orderproof.models.subject import count_parameters
 from orderproof.records.audit import (
@@ -29,8 +27,8 @@ from orderproof.records.audit import (
 )
 from orderproof.records.document import versions
 from orderproof.time_limit import TimeLimitExceeded, time_limit
-from orderproof.tolerances import FLOAT32_TOLERANCE
 from orderproof.training.finding import limited_finding
+from orderproof.training.step_inputs import StepInputs
 
 KIND = "training step"
 Progress = Callable[[str, int, int], None]
@@ -38,9 +36,11 @@ Progress = Callable[[str, int, int], None]
 
 def audit(
     model: nn.Module,
-    batch: Any,
+    batch: Any = None,
     loss: Loss | None = None,
     *,
+    collator: Callable[[Any], Any] | None = None,
+    samples: Sequence[Any] = (),
     laws: Sequence[str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
     name: str | None = None,
@@ -53,12 +53,26 @@ def audit(
 
     `batch` is a mapping of tensors with tokens and labels [row, token], or the pair of both. `loss` is called as
     loss(model, batch) and returns one number; without it the model returns a loss for the batch, as models of
-    transformers do for labels. A copy of the model is called; the given one and the batch stay as they are. `laws` are
-    names or codes, `expect` the expected results by law, `timeout` the limit for each law [s]. Raises `UsageError`,
-    `SubjectError`.
+    transformers do for labels. `collator` is called as collator(list of samples), and makes the batch if none is given.
+    A copy of the model is called; the given one and the batch stay as they are. `laws` are names or codes, `expect` the
+    expected results by law, `timeout` the limit for each law [s]. Raises `UsageError`, `SubjectError`.
     """
     planned = StepAudit(laws, expect, name or type(model).__name__, seed, strict, timeout)
-    *_, report = planned.reports(model, batch, loss, progress)
+    *_, report = planned.reports(StepInputs(model, batch, loss, collator, samples), progress)
+    return report
+
+
+def audit_collator(
+    collator: Callable[[Any], Any], samples: Sequence[Any], *, name: str | None = None, strict: bool = False
+) -> Report:
+    """Decide the law of collators (OP710) for samples: dicts with `input_ids`, or what `collator` takes a list of.
+
+    Raises `UsageError`.
+    """
+    planned = StepAudit(
+        ("OP710",), None, name or str(getattr(collator, "__name__", type(collator).__name__)), strict=strict
+    )
+    *_, report = planned.reports(StepInputs(collator=collator, samples=samples))
     return report
 
 
@@ -93,20 +107,21 @@ class StepAudit:
         ]
         return self._report(subject, [with_law(f, stated=f.law in self.expected) for f in found], time.perf_counter())
 
-    def reports(
-        self, model: nn.Module, batch: Any, loss: Loss | None, progress: Progress | None = None
-    ) -> Iterator[Report]:
+    def reports(self, given: StepInputs, progress: Progress | None = None) -> Iterator[Report]:
         """The report so far, after each law. Raises `UsageError`, `SubjectError`."""
         began, findings = time.perf_counter(), list[Finding]()
         chosen, expected = self.chosen, self.expected
         try:
             with time_limit(self.timeout):
-                step = _checked_step(model, batch, loss, self.seed)
+                step = given.step(self.seed)
         except TimeLimitExceeded:
             raise SubjectError(f"expected a loss that is computed within {self.timeout:g} s") from None
         rows, length = step.batch.tokens.shape
         subject = SubjectRecord(
-            name=self.name, kind=KIND, parameters=count_parameters(model), detail=f"a batch of {rows} x {length} tokens"
+            name=self.name,
+            kind=KIND,
+            parameters=count_parameters(step.model),
+            detail=f"a batch of {rows} x {length} tokens",
         )
         for index, law in enumerate(chosen):
             if progress is not None:
@@ -126,27 +141,3 @@ class StepAudit:
             orderproof_version=__version__, subject=subject, findings=tuple(findings), versions=versions(),
             strict=self.strict, seconds=round(time.perf_counter() - began, 3),
         )  # fmt: skip
-
-
-def _checked_step(model: Any, batch: Any, loss: Any, seed: int) -> TrainingStep:
-    """The step with a copy of the model, called once or twice. Raises `UsageError`, `SubjectError`."""
-    if not isinstance(model, nn.Module):
-        raise UsageError(f"expected a torch.nn.Module as the model; got {type(model).__name__}")
-    if loss is not None and not callable(loss):
-        raise UsageError(f"expected loss as a function of model and batch; got {type(loss).__name__}")
-    try:
-        copied = copy.deepcopy(model).eval()
-    except Exception as error:
-        raise SubjectError(f"expected a model that can be copied; {failure_reason(error)}") from error
-    step = TrainingStep(copied, TrainingBatch.of(batch), loss, seed=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            first, second = step.terms(step.batch).loss, step.terms(step.batch).loss
-        except UnsupportedCallError as error:
-            raise SubjectError(str(error)) from error
-    if first != first or abs(first) == float("inf"):
-        raise SubjectError(f"expected a finite loss; got {first}")
-    if abs(first - second) > FLOAT32_TOLERANCE * abs(first):
-        raise SubjectError(f"expected the same loss for the same batch; got {first:.6g} and then {second:.6g}")
-    return step

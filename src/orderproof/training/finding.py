@@ -24,8 +24,6 @@ from orderproof.time_limit import TimeLimitExceeded, time_limit
 from orderproof.tolerances import CONTROL_FACTOR, FLOAT32_TOLERANCE, ZERO_TOLERANCE
 from orderproof.training.loss_line import loss_place
 
-ASSUMPTION = "measured in evaluation mode, without dropout and autocast"
-
 
 def limited_finding(step: TrainingStep, law: TrainingLaw, expected: Expectation, timeout: float | None) -> Finding:
     """The finding of one law within a time limit [s]."""
@@ -33,7 +31,7 @@ def limited_finding(step: TrainingStep, law: TrainingLaw, expected: Expectation,
         with time_limit(timeout):
             return _finding(step, law, expected)
     except TimeLimitExceeded:
-        scope = Scope(length=step.batch.tokens.shape[1], weights="these", assumptions=(ASSUMPTION,))
+        scope = Scope(length=step.batch.tokens.shape[1], weights="these", assumptions=(law.assumption,))
         return finding_of(
             law, "undecided", f"not done after {timeout:g} s", expected=expected, scope=scope, output="loss"
         )  # fmt: skip
@@ -41,7 +39,7 @@ def limited_finding(step: TrainingStep, law: TrainingLaw, expected: Expectation,
 
 def _finding(step: TrainingStep, law: TrainingLaw, expected: Expectation) -> Finding:
     """The finding of one law. Never raises for what the model or the loss does."""
-    scope = Scope(length=step.batch.tokens.shape[1], weights="these", assumptions=(ASSUMPTION,))
+    scope = Scope(length=step.batch.tokens.shape[1], weights="these", assumptions=(law.assumption,))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import nn
 
 from orderproof.errors import SubjectError
-from orderproof.laws.training import TrainingBatch
 from orderproof.laws.training.training_step import Loss
 from orderproof.models.python_objects import made_object
-from orderproof.training.made_lines import MadeLines, note_key
+from orderproof.training.made_lines import MadeLines, note_shared_labels
 
 
 def load_step(spec: str, *, seed: int = 0) -> tuple[nn.Module, Any, Loss | None]:
@@ -25,8 +24,10 @@ def load_step(spec: str, *, seed: int = 0) -> tuple[nn.Module, Any, Loss | None]
     return made[0], made[1], made[2] if len(made) == 3 else None
 
 
-def note_shared_labels(batch: Any, make: Callable[[], Any]) -> None:
-    """Note the line that makes the tokens of a batch its labels too, if `make` gives them as one tensor."""
-    roles = TrainingBatch.roles_of(batch)
-    if "labels" in roles and batch[roles["labels"]] is batch.get(roles.get("tokens")):
-        note_key(make, roles["labels"], batch[roles["labels"]])
+def load_samples(spec: str, *, seed: int = 0) -> tuple[Callable[[Any], Any], Sequence[Any]]:
+    """The collator and the samples of a function that returns both. Raises `SubjectError`, `UsageError`."""
+    made = made_object(spec, seed)
+    if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]) or not isinstance(made[1], Sequence):
+        shown = f"a tuple of {len(made)}" if isinstance(made, tuple) else type(made).__name__
+        raise SubjectError(f"{spec}: expected a function that returns a collator and a list of samples; got {shown}")
+    return made

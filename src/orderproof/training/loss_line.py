@@ -14,14 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orderproof.auditing.explain.entries import Frame
+from orderproof.auditing.explain.entries import Frame, frame_at
 from orderproof.auditing.explain.first_difference import Place, place_of
 from orderproof.auditing.explain.operator_steps import CallRecorder, RecordedCall, Step
 from orderproof.auditing.explain.source_name import is_own_file
-from orderproof.auditing.explain.step_search import StepSearch, step_twins
+from orderproof.auditing.explain.step_search import StepSearch, step_twins, steps_by_key
 from orderproof.auditing.explain.token_parts import TokenOfCall
 from orderproof.laws.mixing_kinds import ATTENTION, OTHER
 from orderproof.laws.training import Blame, TermComparison, TrainingBatch, TrainingStep
+from orderproof.laws.training.recomputation import without_recomputation
 from orderproof.training.made_lines import made_line, users_line
 
 
@@ -35,17 +36,16 @@ def loss_place(step: TrainingStep, comparison: TermComparison) -> Place | None:
 
 def _place(step: TrainingStep, comparison: TermComparison) -> Place | None:
     blame, calls = comparison.blame, comparison.calls
+    if comparison.made is not None and (frame := made_line(comparison.made)).source:
+        return Place("", frame, OTHER)
     if blame is Blame.REDUCTION:
         return _last(_recorded(step, step.batch).steps)
+    if blame is Blame.RECOMPUTED:
+        return _recomputed(step)
+    if blame is Blame.MODEL_CALL and (frame := _model_call(step)).source:
+        return Place("", frame, OTHER)
     if calls is None:
         return None
-    frame = Frame()
-    if blame is Blame.MODEL_CALL:
-        frame = _model_call(step)
-    elif blame is Blame.BATCH_LABELS:
-        frame = made_line(step.batch.labels)
-    if frame.source:
-        return Place("", frame, OTHER)
     one, other = (TokenOfCall(_recorded(step, at.batch), at.row, at.token) for at in calls)
     if blame in (Blame.OPERATOR, Blame.MODEL_CALL):
         search = StepSearch(one, other)
@@ -89,6 +89,23 @@ def _differing(one: TokenOfCall, other: TokenOfCall, *, fractions: bool) -> Iter
             continue
         if (step.value.is_floating_point() or not fractions) and not torch.equal(step.value, twin.value):
             yield step
+
+
+def _recomputed(step: TrainingStep) -> Place | None:
+    """The first step that has another value when its line runs again for the gradient, else where it is asked to."""
+    recorder = CallRecorder()
+    step.gradients(step.batch, recorder.recording(step.model, step.batch.tokens))
+    kept = CallRecorder()
+    with without_recomputation() as lines:
+        step.gradients(step.batch, kept.recording(step.model, step.batch.tokens))
+    once, runs = steps_by_key(kept.calls[0]), steps_by_key(recorder.calls[0])
+    twice = [key for key in once if key.file and len(runs.get(key, ())) == 2 * len(once[key])]
+    pairs = [pair for key in twice for pair in zip(runs[key], runs[key][len(once[key]) :], strict=False)]
+    changed = (b for a, b in pairs if a.value is not None and b.value is not None and not torch.equal(a.value, b.value))
+    if (found := next(changed, None)) is not None:
+        return place_of(found, OTHER)
+    file, _, line = lines[0]
+    return Place("", frame_at(file, line), OTHER)
 
 
 def _model_call(step: TrainingStep) -> Frame:

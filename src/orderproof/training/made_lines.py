@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from orderproof.auditing.explain.entries import Frame, frame_at
 from orderproof.auditing.explain.source_name import is_own_file
+from orderproof.laws.training import TrainingBatch
 from orderproof.operator_mode import OperatorMode
 from orderproof.recording.source import is_model_code
 
@@ -42,7 +43,14 @@ def made_line(tensor: Tensor) -> Frame:
     return found if isinstance(found, Frame) else Frame()
 
 
-def note_key(make: Callable[[], Any], key: str, tensor: Tensor) -> None:
+def note_shared_labels(batch: Any, make: Callable[[], Any]) -> None:
+    """Note the line that makes the tokens of a batch its labels too, if `make` gives them as one tensor."""
+    roles = TrainingBatch.roles_of(batch)
+    if "labels" in roles and batch[roles["labels"]] is batch.get(roles.get("tokens")):
+        _note_key(make, roles["labels"], batch[roles["labels"]])
+
+
+def _note_key(make: Callable[[], Any], key: str, tensor: Tensor) -> None:
     """Note in a tensor of two keys the last line of the user's code that gives it this one, as `make` runs again."""
     lines: list[tuple[str, int]] = []
 
@@ -84,18 +92,21 @@ def _values_of_key(tree: ast.AST, key: str) -> Iterator[int]:
 
 
 def users_line() -> Frame:
-    """The innermost line of the user's code that runs, within a call of this package; empty if there is none."""
+    """The innermost line of the user's code that runs, within a call of this package; else that of a library."""
     frame, within = sys._getframe(1), True  # within the hook or the mode of this package that asks
+    library = Frame()
     while frame is not None:
         file = frame.f_code.co_filename
         if _is_users(file):
             return frame_at(file, frame.f_lineno)
         if not file.startswith(_PACKAGE):
             within = False
+            if not library.source and is_model_code(file):
+                library = frame_at(file, frame.f_lineno)
         elif not within:
             break
         frame = frame.f_back  # type: ignore[assignment]
-    return Frame()
+    return library
 
 
 @cache

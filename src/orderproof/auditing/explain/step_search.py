@@ -168,7 +168,7 @@ def step_twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
     A line that runs once for each document of a call is paired at the one of the same size; else a line that runs once
     for each token is paired at the token.
     """
-    before, after = _by_key(one.call), _by_key(other.call)
+    before, after = steps_by_key(one.call), steps_by_key(other.call)
     twins: dict[Step, Step] = {}
     for key in before.keys() & after.keys():
         first, second = before[key], after[key]
@@ -196,7 +196,8 @@ def _at_token(steps: list[Step], token: TokenOfCall) -> list[Step]:
     return [] if rest else steps[token.token * each : (token.token + 1) * each]
 
 
-def _by_key(call: RecordedCall) -> dict[StepKey, list[Step]]:
+def steps_by_key(call: RecordedCall) -> dict[StepKey, list[Step]]:
+    """The steps of a call by their key, in order."""
     found: dict[StepKey, list[Step]] = defaultdict(list)
     for step in call.steps:
         found[step.key].append(step)

@@ -40,7 +40,7 @@ class LabelAlignment(TrainingLaw):
 
 def _comparison(step: TrainingStep, scored: ScoredLabel) -> TermComparison:
     row, token, outputs = scored.row, scored.index + step.batch.shift, scored.outputs
-    difference, remedy, blame = 0.0 if outputs == (token - 1,) else 1.0, "", Blame.READ_LABELS
+    difference, remedy = 0.0 if outputs == (token - 1,) else 1.0, ""
     if len(outputs) == 1:
         found = f"is scored at output {outputs[0]}, expected output {token - 1}"
         difference += abs(outputs[0] - token + 1)  # what the others follow from
@@ -48,13 +48,12 @@ def _comparison(step: TrainingStep, scored: ScoredLabel) -> TermComparison:
         found = f"is scored at outputs {', '.join(map(str, outputs))}" if outputs else "is not counted"
     if len(outputs) == 1 and difference:
         remedy = TWICE if outputs[0] < token - 1 else NOT
-        blame = Blame.READ_LABELS if remedy == TWICE else Blame.TERMS
-        if remedy == TWICE and step.batch.shift:
-            blame = Blame.BATCH_LABELS
     other = step.batch.with_other_label(row, scored.index)
     return TermComparison(
         f"the label of token {token} of row {row}", difference, scored.change,
-        found=f"the label of token {token} in row {row} {found}", remedy=remedy, blame=blame,
+        found=f"the label of token {token} in row {row} {found}", remedy=remedy,
+        blame=Blame.TERMS if remedy == NOT else Blame.READ_LABELS,
+        made=step.batch.labels if remedy == TWICE and step.batch.shift else None,
         calls=(TokenOfBatch(step.batch, row, scored.index), TokenOfBatch(other, row, scored.index)),
     )  # fmt: skip
 

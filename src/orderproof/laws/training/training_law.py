@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from torch import Tensor
+
 from orderproof.laws.law import Law
 from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.laws.training.training_step import TrainingStep
@@ -22,10 +24,10 @@ class Blame(Enum):
     """The line that a difference is traced to: see `orderproof.training.loss_line`."""
 
     OPERATOR = "the first operator that differs in a token"
-    BATCH_LABELS = "where the labels of the batch were made, else where the loss reads them"
     READ_LABELS = "the first operator that differs with a label"
     TERMS = "the first operator with a fraction that differs with a label"
     MODEL_CALL = "the call of the model, which lacks an input of the batch"
+    RECOMPUTED = "the first operator that differs when it runs again for the gradient"
     REDUCTION = "the last operator of the loss"
 
 
@@ -51,6 +53,7 @@ class TermComparison:
     remedy: str = ""  # of a difference; without one, the remedy of the law
     calls: tuple[TokenOfBatch, TokenOfBatch] | None = None  # two calls of the loss that show the difference
     blame: Blame = Blame.OPERATOR
+    made: Tensor | None = None  # a wrong tensor of the batch: the line that made it, if it was seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ class TrainingLaw(Law):
     """A law that is decided by calling the loss of a training step."""
 
     remedy: str
+    assumption: str = "measured in evaluation mode, without dropout and autocast"
     remedies: Mapping[str, str] = field(default_factory=dict)  # by the way in which the operator mixes tokens
 
     def inapplicable_reason(self, step: TrainingStep) -> str | None:

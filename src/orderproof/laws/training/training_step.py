@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import OrderproofError, SubjectError, UnsupportedCallError, first_line
+from orderproof.laws.training.collation import Collation
 from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.seeded_random import seeded_random
 
@@ -54,6 +55,7 @@ class TrainingStep:
     loss: Loss | None = None
     double: bool = False
     seed: int = 0
+    collation: Collation | None = None  # the collator that made the batch, with its samples
 
     def in_float64(self) -> TrainingStep:
         """The same step with a model of float64."""
@@ -79,6 +81,25 @@ class TrainingStep:
     def logits(self, batch: TrainingBatch) -> Tensor:
         """The logits of a batch [row, output, vocabulary], whatever its loss. Raises `UnsupportedCallError`."""
         return torch.cat(self._call(batch)[1]).detach()
+
+    def training_loss(self, batch: TrainingBatch) -> float:
+        """The loss of a batch in training mode."""
+        with _training_mode(self.model):
+            return float(self._call(batch)[0].detach())
+
+    def gradients(
+        self, batch: TrainingBatch, around: AbstractContextManager[Any] = _NOTHING
+    ) -> dict[str, Tensor | None]:
+        """The gradients of the parameters in training mode, by name; with `around`, both passes run in a context.
+
+        Random numbers that the backward pass draws are others than those of the forward pass. Raises `SubjectError`.
+        """
+        parameters = dict(self.model.named_parameters())
+        with seeded_random(self.seed), _training_mode(self.model), _own_gradients(self.model), around:
+            loss, _ = self._call(batch)
+            torch.manual_seed(self.seed + 1)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return {name: x.grad for name, x in parameters.items() if x.requires_grad}
 
     @cached_property
     def base(self) -> Terms:
@@ -181,6 +202,35 @@ def _logits(output: Any, batch: TrainingBatch) -> Tensor | None:
                 "the model returns logits [row * token, vocabulary]: expected [row, token, vocabulary]"
             )
     return None
+
+
+@contextmanager
+def _training_mode(model: nn.Module) -> Iterator[None]:
+    """Training mode in a block, after which all modes and buffers are as before."""
+    modes = {module: module.training for module in model.modules()}
+    buffers = {buffer: buffer.detach().clone() for buffer in model.buffers()}
+    model.train()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+        with torch.no_grad():
+            for buffer, value in buffers.items():
+                buffer.copy_(value)
+
+
+@contextmanager
+def _own_gradients(model: nn.Module) -> Iterator[None]:
+    """A block in which parameters have no gradient at first, after which they have the ones that they had."""
+    before = {parameter: parameter.grad for parameter in model.parameters()}
+    for parameter in before:
+        parameter.grad = None
+    try:
+        yield
+    finally:
+        for parameter, gradient in before.items():
+            parameter.grad = gradient
 
 
 @contextmanager

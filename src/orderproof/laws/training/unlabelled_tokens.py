@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 
+IGNORED_LABELS = "labels of -100"
 REMEDIES = {
     "pads": "Set the labels of pads to -100, and that of the first token after pads, where the attention mask is 0.",
     "first tokens of documents": "Set the label of the first token of each packed document to -100.",
-    "labels of -100": "Leave labels of -100 out of the loss: ignore_index=-100.",
+    IGNORED_LABELS: "Leave labels of -100 out of the loss: ignore_index=-100.",
 }
 
 
@@ -46,7 +47,8 @@ class UnlabelledTokens(TrainingLaw):
                 yield TermComparison(
                     f"the terms of {kind}", float(sizes[row, output]) / largest, control,
                     found=f"{terms} of {len(places)} {kind} are counted, as at output {output} of row {row}",
-                    remedy=REMEDIES[kind], blame=Blame.TERMS if kind == "labels of -100" else Blame.BATCH_LABELS,
+                    remedy=REMEDIES[kind], blame=Blame.TERMS if kind == IGNORED_LABELS else Blame.READ_LABELS,
+                    made=None if kind == IGNORED_LABELS else step.batch.labels,
                     calls=(TokenOfBatch(step.batch, row, output), TokenOfBatch(other, row, output)),
                 )  # fmt: skip
 
