@@ -20,7 +20,7 @@ from torch.export import ExportedProgram
 from orderproof.adapter import ModelAdapter
 from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
 from orderproof.models.plain_adapter import from_adapter
-from orderproof.models.plain_module import Inputs, from_module, refuse_layout
+from orderproof.models.plain_module import Inputs, of_layout, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_load
 from orderproof.object_names import on_import_path
@@ -67,7 +67,7 @@ def load_object(
         raise SubjectError(
             f"{spec}: example inputs must be a tensor, a tuple or a dict of tensors; got {_type_name(inputs)}"
         )
-    return from_module(model, inputs, name=name, assume=assume, **vars(layout))
+    return of_layout(model, inputs, layout, name=name, assume=assume)
 
 
 def made_object(spec: str, seed: int) -> Any:
