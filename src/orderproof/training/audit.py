@@ -15,7 +15,7 @@ from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.explain.findings import finding_of, undecide_inapplicable, with_law
 from orderproof.errors import SubjectError
 from orderproof.laws import find_training_law, training_laws
-from orderproof.laws.training import TrainingLaw
+from orderproof.laws.training import TrainingLaw, TrainingStep
 from orderproof.laws.training.training_step import Loss
 from orderproof.models.subject import count_parameters
 from orderproof.records.audit import (
@@ -109,13 +109,18 @@ class StepAudit:
 
     def reports(self, given: StepInputs, progress: Progress | None = None) -> Iterator[Report]:
         """The report so far, after each law. Raises `UsageError`, `SubjectError`."""
-        began, findings = time.perf_counter(), list[Finding]()
-        chosen, expected = self.chosen, self.expected
+        self.undecided()  # an unknown law is refused before a call
         try:
             with time_limit(self.timeout):
                 step = given.step(self.seed)
         except TimeLimitExceeded:
             raise SubjectError(f"expected a loss that is computed within {self.timeout:g} s") from None
+        yield from self.reports_of(step, progress)
+
+    def reports_of(self, step: TrainingStep, progress: Progress | None = None) -> Iterator[Report]:
+        """The report so far, after each law of a step that can be called."""
+        began, findings = time.perf_counter(), list[Finding]()
+        chosen, expected = self.chosen, self.expected
         rows, length = step.batch.tokens.shape
         subject = SubjectRecord(
             name=self.name,

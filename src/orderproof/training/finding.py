@@ -21,7 +21,7 @@ from orderproof.records.audit import (
     Witness,
 )
 from orderproof.time_limit import TimeLimitExceeded, time_limit
-from orderproof.tolerances import CONTROL_FACTOR, FLOAT32_TOLERANCE, ZERO_TOLERANCE
+from orderproof.tolerances import CONTROL_FACTOR, FLOAT32_ONLY_DIFFERENCE, FLOAT32_TOLERANCE, ZERO_TOLERANCE
 from orderproof.training.loss_line import loss_place
 
 
@@ -55,9 +55,13 @@ def _finding(step: TrainingStep, law: TrainingLaw, expected: Expectation) -> Fin
 def _measured(step: TrainingStep, law: TrainingLaw, expected: Expectation, scope: Scope) -> Finding:
     """The finding in float32; in float64 too where float32 does not decide it."""
     single, double, tolerance = list(law.comparisons(step)), list[TermComparison](), FLOAT32_TOLERANCE
-    if not _held(single, tolerance):
+    if not _held(single, tolerance) and not step.may_be_copied:
+        tolerance = FLOAT32_ONLY_DIFFERENCE
+    elif not _held(single, tolerance):
         tolerance, double = ZERO_TOLERANCE, list(law.comparisons(step.in_float64()))
     deciding = double or single
+    if tolerance == FLOAT32_ONLY_DIFFERENCE and max(each.difference for each in deciding) <= tolerance:
+        raise UnsupportedCallError("it differs in this dtype, and a model of this size is not copied to float64")
     control = min(each.control for each in deciding)
     worst = max(range(len(deciding)), key=lambda index: deciding[index].difference)
     verdict: Verdict = "held" if _held(deciding, tolerance) else "undecided"

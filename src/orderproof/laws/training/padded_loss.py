@@ -46,7 +46,7 @@ class PaddedLoss(TrainingLaw):
             (TokenOfBatch(batch, *place), TokenOfBatch(refilled, *place)),
         )  # fmt: skip
         rows = (~batch.real).any(1).nonzero().flatten().tolist()
-        for row in [row for row in rows if bool(batch.real[row].any())][:ROWS_TRIED]:
+        for row in [row for row in rows if bool(batch.real[row].any())][: min(ROWS_TRIED, step.tries)]:
             start, end = int(first[row]), int(ends[row]) + 1
             part = batch.part(row, start, end)
             alone = step.logits(part)[0]

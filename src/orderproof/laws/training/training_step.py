@@ -6,8 +6,8 @@ The model is a copy in evaluation mode, so that dropout does not matter, and aut
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import OrderproofError, SubjectError, UnsupportedCallError, first_line
+from orderproof.laws.training.call_settings import own_gradients, training_mode, without_autocast
 from orderproof.laws.training.collation import Collation
 from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.seeded_random import seeded_random
 
 Loss = Callable[[Any, Any], Any]
 _NOTHING: AbstractContextManager[Any] = nullcontext()
-LABELS_TRIED = 6
 COUNTED = 1e-3  # of the largest change of a gradient: an output that changes by more scores the label
 UNCOUNTED = 1e-6  # of the largest gradient: a label whose change moves it by less is not counted
 
@@ -56,6 +56,8 @@ class TrainingStep:
     double: bool = False
     seed: int = 0
     collation: Collation | None = None  # the collator that made the batch, with its samples
+    tries: int = 6  # labels, outputs, documents and rows that are tried at most
+    may_be_copied: bool = True
 
     def in_float64(self) -> TrainingStep:
         """The same step with a model of float64."""
@@ -73,18 +75,18 @@ class TrainingStep:
         if all(each is None for each in gradients):
             raise UnsupportedCallError("its loss is not computed from the logits that the model returns")
         filled = [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, gradients, strict=True)]
-        gradient = torch.cat(filled)
+        gradient = _joined(filled)
         if not bool(gradient.isfinite().all()):
             raise SubjectError("expected finite gradients; the gradient of the loss at the logits has NaN or infinity")
-        return Terms(float(loss.detach()), torch.cat(outputs).detach(), gradient)
+        return Terms(float(loss.detach()), _joined(outputs).detach(), gradient)
 
     def logits(self, batch: TrainingBatch) -> Tensor:
         """The logits of a batch [row, output, vocabulary], whatever its loss. Raises `UnsupportedCallError`."""
-        return torch.cat(self._call(batch)[1]).detach()
+        return _joined(self._call(batch)[1]).detach()
 
     def training_loss(self, batch: TrainingBatch) -> float:
         """The loss of a batch in training mode."""
-        with _training_mode(self.model):
+        with training_mode(self.model):
             return float(self._call(batch)[0].detach())
 
     def gradients(
@@ -95,7 +97,7 @@ class TrainingStep:
         Random numbers that the backward pass draws are others than those of the forward pass. Raises `SubjectError`.
         """
         parameters = dict(self.model.named_parameters())
-        with seeded_random(self.seed), _training_mode(self.model), _own_gradients(self.model), around:
+        with seeded_random(self.seed), training_mode(self.model), own_gradients(self.model), around:
             loss, _ = self._call(batch)
             torch.manual_seed(self.seed + 1)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -112,7 +114,7 @@ class TrainingStep:
         places = self.batch.included().nonzero().tolist()
         if not places:
             raise UnsupportedCallError("its batch has no label that must be counted")
-        count = min(LABELS_TRIED, len(places))
+        count = min(self.tries, len(places))
         chosen = [places[round(k * (len(places) - 1) / max(count - 1, 1))] for k in range(count)]
         return tuple(self._scored(row, index) for row, index in chosen)
 
@@ -145,7 +147,7 @@ class TrainingStep:
 
     def watched(self, batch: TrainingBatch, around: AbstractContextManager[Any]) -> Tensor:
         """The logits, as in `logits`, of a call of the loss that is made inside a context."""
-        return torch.cat(self._call(batch, around)[1]).detach()
+        return _joined(self._call(batch, around)[1]).detach()
 
     def _call(
         self, batch: TrainingBatch, around: AbstractContextManager[Any] = _NOTHING
@@ -155,7 +157,7 @@ class TrainingStep:
         given = batch.given(double=self.double)
         handle = self.model.register_forward_hook(lambda _module, _given, output: captured.append(output))
         try:
-            with seeded_random(self.seed), torch.enable_grad(), _without_autocast(), around:
+            with seeded_random(self.seed), torch.enable_grad(), without_autocast(), around:
                 loss = self._loss(given)
         except (OrderproofError, KeyboardInterrupt):
             raise
@@ -186,6 +188,12 @@ class TrainingStep:
         return found
 
 
+def _joined(parts: list[Tensor]) -> Tensor:
+    """The rows of micro-batches [row, output, vocabulary]; shorter ones are filled with 0."""
+    length = max(part.shape[1] for part in parts)
+    return torch.cat([nn.functional.pad(part, (0, 0, 0, length - part.shape[1])) for part in parts])
+
+
 def _logits(output: Any, batch: TrainingBatch) -> Tensor | None:
     """The logits in the output of a model: the tensor of this name, else the first [row, token, vocabulary]."""
     parts = dict(output) if isinstance(output, Mapping) else {}
@@ -202,50 +210,6 @@ def _logits(output: Any, batch: TrainingBatch) -> Tensor | None:
                 "the model returns logits [row * token, vocabulary]: expected [row, token, vocabulary]"
             )
     return None
-
-
-@contextmanager
-def _training_mode(model: nn.Module) -> Iterator[None]:
-    """Training mode in a block, after which all modes and buffers are as before."""
-    modes = {module: module.training for module in model.modules()}
-    buffers = {buffer: buffer.detach().clone() for buffer in model.buffers()}
-    model.train()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
-        with torch.no_grad():
-            for buffer, value in buffers.items():
-                buffer.copy_(value)
-
-
-@contextmanager
-def _own_gradients(model: nn.Module) -> Iterator[None]:
-    """A block in which parameters have no gradient at first, after which they have the ones that they had."""
-    before = {parameter: parameter.grad for parameter in model.parameters()}
-    for parameter in before:
-        parameter.grad = None
-    try:
-        yield
-    finally:
-        for parameter, gradient in before.items():
-            parameter.grad = gradient
-
-
-@contextmanager
-def _without_autocast() -> Iterator[None]:
-    enter = torch.autocast.__enter__
-
-    def enter_disabled(self: Any) -> Any:
-        self._enabled = False
-        return enter(self)  # type: ignore[no-untyped-call]
-
-    torch.autocast.__enter__ = enter_disabled  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.autocast.__enter__ = enter  # type: ignore[method-assign]
 
 
 def _described(value: object) -> str:
