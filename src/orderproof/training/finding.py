@@ -23,13 +23,16 @@ from orderproof.records.audit import (
 from orderproof.time_limit import TimeLimitExceeded, time_limit
 from orderproof.tolerances import CONTROL_FACTOR, FLOAT32_ONLY_DIFFERENCE, FLOAT32_TOLERANCE, ZERO_TOLERANCE
 from orderproof.training.loss_line import loss_place
+from orderproof.training.terms_graph import prove_terms
 
 
 def limited_finding(step: TrainingStep, law: TrainingLaw, expected: Expectation, timeout: float | None) -> Finding:
     """The finding of one law within a time limit [s]."""
     try:
         with time_limit(timeout):
-            return _finding(step, law, expected)
+            found = _finding(step, law, expected)
+            is_measured = found.verdict == "held" and step.may_be_proved
+            return prove_terms(step, found, law.proved_as) if is_measured and law.proved_as else found
     except TimeLimitExceeded:
         scope = Scope(length=step.batch.tokens.shape[1], weights="these", assumptions=(law.assumption,))
         return finding_of(

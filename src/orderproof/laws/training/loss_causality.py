@@ -5,6 +5,7 @@
 where y is the label that output t scores. A model that sees token t + 1 copies its label: the loss falls, and
 generation fails. The later tokens of the row are replaced and the labels kept. The gradient at the logits of output t
 is compared without the entry of the label and up to a factor, so that counts of tokens do not matter.
+Where the loss is a cross-entropy of torch, the prover is asked for the same statement, for every label and length.
 Source: elementary; broken by masks that are off by one, and by normalisation over the tokens of a row.
 """
 
@@ -82,5 +83,6 @@ LAW = LossCausality(
     statement="The term of an output depends on the tokens up to it and on its label only.",
     trait="has a loss whose terms see no later token",
     expectation={"training step": "holds"},
+    proved_as="causal",
     remedy="Hide the tokens after the query in the mask that the model gets in training.",
 )

@@ -62,6 +62,7 @@ class TrainingLaw(Law):
 
     remedy: str
     assumption: str = "measured in evaluation mode, without dropout and autocast"
+    proved_as: str = ""  # the law that the terms of the loss obey as outputs of the tokens, if it can be proved
     remedies: Mapping[str, str] = field(default_factory=dict)  # by the way in which the operator mixes tokens
 
     def inapplicable_reason(self, step: TrainingStep) -> str | None:

@@ -58,6 +58,7 @@ class TrainingStep:
     collation: Collation | None = None  # the collator that made the batch, with its samples
     tries: int = 6  # labels, outputs, documents and rows that are tried at most
     may_be_copied: bool = True
+    may_be_proved: bool = True
 
     def in_float64(self) -> TrainingStep:
         """The same step with a model of float64."""
@@ -83,6 +84,12 @@ class TrainingStep:
     def logits(self, batch: TrainingBatch) -> Tensor:
         """The logits of a batch [row, output, vocabulary], whatever its loss. Raises `UnsupportedCallError`."""
         return _joined(self._call(batch)[1]).detach()
+
+    def loss_of(self, batch: TrainingBatch) -> Any:
+        """The loss of a batch, called as it is: on the tensors of the batch themselves."""
+        values = batch.values
+        kind = batch.kind
+        return self._loss(dict(values) if kind is dict else kind(values.values() if kind in (tuple, list) else values))
 
     def training_loss(self, batch: TrainingBatch) -> float:
         """The loss of a batch in training mode."""
