@@ -81,6 +81,16 @@ def shifted_twice() -> Step:
     return llama(), {"input_ids": pair()[0], "labels": pair()[1]}
 
 
+def not_shifted() -> Step:
+    """OP702: a loss of the loop's own does not shift."""
+
+    def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+        return torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch["labels"])  # fault
+
+    return llama(), padded(), loss
+
+
 def pads_counted() -> Step:
     """OP703: labels are the padded tokens."""
     batch = padded()

@@ -27,7 +27,7 @@ log = logging.getLogger("orderproof.training")
 
 @dataclass
 class FirstStepAudit:
-    """What is done with the audit of the first step of a run.
+    """Settings of the audit of the first step of a run.
 
     `action` is "warn", which logs, or "fail", which raises `FailedStepError` after a violation. `report` is a file for
     the report as JSON. `laws` are names or codes.

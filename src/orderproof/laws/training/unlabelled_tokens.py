@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from orderproof.laws.training.training_batch import IGNORED
 from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 
@@ -43,12 +44,13 @@ class UnlabelledTokens(TrainingLaw):
             if places:
                 row, output = max(places, key=lambda place: float(sizes[place]))
                 other = step.batch.with_other_label(row, output - offset)
+                cause = IGNORED_LABELS if int(step.batch.labels[row, output - offset]) == IGNORED else kind
                 terms = sum(float(sizes[place]) > largest * 1e-6 for place in places)
                 yield TermComparison(
                     f"the terms of {kind}", float(sizes[row, output]) / largest, control,
                     found=f"{terms} of {len(places)} {kind} are counted, as at output {output} of row {row}",
-                    remedy=REMEDIES[kind], blame=Blame.TERMS if kind == IGNORED_LABELS else Blame.READ_LABELS,
-                    made=None if kind == IGNORED_LABELS else step.batch.labels,
+                    remedy=REMEDIES[cause], blame=Blame.TERMS if cause == IGNORED_LABELS else Blame.READ_LABELS,
+                    made=None if cause == IGNORED_LABELS else step.batch.labels,
                     calls=(TokenOfBatch(step.batch, row, output), TokenOfBatch(other, row, output)),
                 )  # fmt: skip
 
