@@ -70,6 +70,23 @@ def good_lengths() -> Collated:
     return collate, samples(5, 3, 8)
 
 
+def good_packed_before() -> Collated:
+    """Samples that are packed already, and say how long their documents are."""
+
+    def collate(given: list[Any]) -> Batch:
+        tokens = torch.tensor([[token for x in given for token in x["input_ids"]]])
+        lengths = [length for x in given for length in x["seq_lengths"]]
+        positions = torch.tensor([[place for length in lengths for place in range(length)]])
+        ends = torch.tensor([0, *lengths]).cumsum(0)
+        return {"input_ids": tokens, "position_ids": positions, "cu_seq_lens_q": ends}
+
+    first, second, third = (x["input_ids"] for x in samples(5, 3, 8))
+    return collate, [
+        {"input_ids": first + second, "seq_lengths": [5, 3]},
+        {"input_ids": third, "seq_lengths": [8]},
+    ]
+
+
 def good_shifted() -> Collated:
     """Tokens without the last, labels without the first."""
 
@@ -132,7 +149,7 @@ def positions_dropped() -> Collated:
 
 
 def positions_not_restarted() -> Collated:
-    """The position ids of sample 1 are 5, 6, 7, expected 0, 1, 2"""
+    """The position id of token 0 of sample 1 is 5, expected 0"""
 
     def collate(given: list[Sample]) -> Batch:
         batch = pack(given)

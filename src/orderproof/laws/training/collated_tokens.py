@@ -85,7 +85,7 @@ def _faults(given: Collation, batch: TrainingBatch) -> Iterator[Fault]:
     yield from _positions(given, batch, pieces)
     yield from _masked(batch, pieces)
     yield from _labels(given, batch, pieces)
-    yield from _lengths(batch, pieces)
+    yield from _lengths(given, batch, pieces)
 
 
 def _lost(given: Collation, batch: TrainingBatch, pieces: list[Piece]) -> Iterator[Fault]:
@@ -136,13 +136,17 @@ def _positions(given: Collation, batch: TrainingBatch, pieces: list[Piece]) -> I
             yield "a row has several samples, and nothing in the batch says where they begin", batch.tokens, BOUNDARIES
         return
     for piece in pieces:
-        own = positions[piece.row, piece.start : piece.end].tolist()
-        allowed = {piece.first, 0, 1 if piece.start else 0}
-        if own != list(range(own[0], own[0] + piece.length)) or own[0] not in allowed:
-            text = (
-                f"the position ids of sample {piece.sample} are {_shown(own)}, expected {_shown(range(piece.length))}"
-            )
+        own, expected = positions[piece.row, piece.start : piece.end].tolist(), _expected_positions(given, piece)
+        if own == list(range(1, piece.length + 1)) and piece.start:  # after a special token
+            continue
+        if own not in (expected, list(range(piece.length))):
+            k = next(k for k in range(piece.length) if own[k] != expected[k])
+            text = f"the position id of token {k} of sample {piece.sample} is {own[k]}, expected {expected[k]}"
             yield text, positions, RESTART
+
+
+def _expected_positions(given: Collation, piece: Piece) -> list[int]:
+    return given.positions[piece.sample][piece.first : piece.first + piece.length]
 
 
 def _shown(values: Any) -> str:
@@ -172,9 +176,11 @@ def _labels(given: Collation, batch: TrainingBatch, pieces: list[Piece]) -> Iter
             yield f"the labels of sample {piece.sample} are others in the batch", batch.labels, LABELS
 
 
-def _lengths(batch: TrainingBatch, pieces: list[Piece]) -> Iterator[Fault]:
+def _lengths(given: Collation, batch: TrainingBatch, pieces: list[Piece]) -> Iterator[Fault]:
     values: Mapping[Any, Any] = batch.values
-    ends = {piece.end for piece in pieces} | {piece.start for piece in pieces}
+    ends = {piece.end for piece in pieces}
+    for piece in pieces:
+        ends |= {piece.start + k for k, position in enumerate(_expected_positions(given, piece)) if position == 0}
     for name in SEQUENCE_STARTS:
         stated = values.get(name)
         if not isinstance(stated, Tensor) or len(batch.tokens) != 1 or stated.dim() != 1:

@@ -60,6 +60,16 @@ class Collation:
         found = [_field(sample, "labels") for sample in self.samples]
         return [None if x is None else _ids(x, index) for index, x in enumerate(found)]
 
+    @cached_property
+    def positions(self) -> list[list[int]]:
+        """The position id of each token of each sample: one that was packed before says how long its documents are."""
+        found = []
+        for index, (sample, tokens) in enumerate(zip(self.samples, self.tokens, strict=True)):
+            stated = sample.get("seq_lengths") if isinstance(sample, Mapping) else None
+            lengths = [len(tokens)] if stated is None else _ids(stated, index)
+            found.append([place for length in lengths for place in range(length)])
+        return found
+
 
 def _field(sample: Any, role: str) -> Any:
     if isinstance(sample, Mapping):
