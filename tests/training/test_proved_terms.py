@@ -79,7 +79,14 @@ def _over_the_row(model: nn.Module, batch: loop_steps.Batch) -> Tensor:
     return loop_steps.shifted(logits - logits.mean(1, keepdim=True), batch["labels"])
 
 
-@pytest.mark.parametrize("loss", [_by_rows, _of_another_name, _of_other_logits, _over_the_row])
+def _of_two_heads(model: nn.Module, batch: loop_steps.Batch) -> Tensor:
+    """A second cross-entropy, which the graph of the first does not have."""
+    logits = model(batch["input_ids"], batch["attention_mask"])
+    first = loop_steps.shifted(logits, batch["labels"])
+    return first + 0.3 * F.cross_entropy(logits[:, :-1].transpose(1, 2), batch["labels"][:, 1:])
+
+
+@pytest.mark.parametrize("loss", [_by_rows, _of_another_name, _of_other_logits, _of_two_heads, _over_the_row])
 def test_what_the_graph_does_not_show_is_measured(loss: Any) -> None:
     finding = causality(loop_steps.Small(), loop_steps.padded(), loss)
     assert finding.verdict != "proved"

@@ -10,7 +10,8 @@ of transformers looks into a mask that it is given; where no theorem is found wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -87,26 +88,32 @@ class _Terms(nn.Module):
         return functional.pad(terms, (0, 0, 0, tokens.shape[1] - terms.shape[1]))
 
     def check(self) -> None:
-        """Raises `UnsupportedCallError` unless the first logits of the cross-entropy are those of the first output."""
+        """Raises `UnsupportedCallError` unless the loss has one cross-entropy, which gets the logits of the model."""
         tokens = _example(self.step)
         with torch.no_grad():
             logits = self._logits(tokens)
-        expected = self.step.logits(_plain_batch(self.step.batch, tokens, self.roles))[:, : logits.shape[1]]
+        real, calls = functional.cross_entropy, list[Any]()
+
+        def noted(*given: Any, **options: Any) -> Any:
+            calls.append(given)
+            return real(*given, **options)
+
+        with _cross_entropy_is(noted):
+            expected = self.step.logits(_plain_batch(self.step.batch, tokens, self.roles))[:, : logits.shape[1]]
+        if len(calls) != 1:
+            raise UnsupportedCallError(f"its loss has {len(calls)} cross-entropies")
         if logits.shape != expected.shape or not torch.allclose(logits, expected, rtol=_TOLERANCE, atol=_TOLERANCE):
             raise UnsupportedCallError("its cross-entropy gets other logits than those of the model")
 
     def _logits(self, tokens: Tensor) -> Tensor:
         """The logits that the first cross-entropy of the loss gets [row, output, label]."""
-        before = functional.cross_entropy
-        functional.cross_entropy = _stop  # type: ignore[assignment]
         try:
-            self.step.loss_of(_plain_batch(self.step.batch, tokens, self.roles))
+            with _cross_entropy_is(_stop):
+                self.step.loss_of(_plain_batch(self.step.batch, tokens, self.roles))
         except _Seen as seen:
             logits = seen.logits
         else:
             raise UnsupportedCallError("its loss has no cross-entropy of torch")
-        finally:
-            functional.cross_entropy = before
         rows, length = tokens.shape
         if logits.dim() == 3:
             logits = logits.transpose(1, 2)
@@ -116,6 +123,17 @@ class _Terms(nn.Module):
             raise UnsupportedCallError("its first cross-entropy is not that of all rows")
         found: Tensor = logits
         return found
+
+
+@contextmanager
+def _cross_entropy_is(function: Callable[..., Any]) -> Iterator[None]:
+    """A block in which another function is torch's cross-entropy."""
+    before = functional.cross_entropy
+    functional.cross_entropy = function
+    try:
+        yield
+    finally:
+        functional.cross_entropy = before
 
 
 def _stop(logits: Any, *_: Any, **__: Any) -> Any:
