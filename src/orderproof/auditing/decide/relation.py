@@ -41,6 +41,7 @@ class ProofOptions:
     search_witness: bool = True
     every_length: bool = True  # also prove for every length what is proved at one
     other_calls: bool = True  # also run what is proved in calls of other lengths, rows and masks
+    theorem_seconds: float | None = None  # for what is proved for every length, apart from a time limit of the law [s]
 
     @property
     def states_nothing(self) -> bool:

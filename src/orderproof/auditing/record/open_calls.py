@@ -33,6 +33,7 @@ from orderproof.theorems.branches import is_possible, only_answer
 from orderproof.theorems.equivariance import EntryMap, map_entries, prove_equivariance
 from orderproof.theorems.output_proof import OutputProof
 from orderproof.theorems.statement import BATCH, TOKENS, Equivariance, Statement
+from orderproof.time_limit import TimeLimitExceeded
 
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths
@@ -129,6 +130,9 @@ class OpenCalls:
         if call_mode not in self._pieces:
             try:
                 self._pieces[call_mode] = list(self._record(call_mode))
+            except TimeLimitExceeded:  # for the next law it would take as long
+                self._pieces[call_mode] = "there was no time to record it with open sizes"
+                raise
             except (CaptureError, NoTheorem) as error:
                 self._pieces[call_mode] = str(error)
             except Exception as error:  # noqa: BLE001 - third-party code: a call with open sizes may fail in any way
