@@ -153,11 +153,13 @@ def _wrong(fact: Fact, a: NDArray[Any], b: NDArray[Any], generator: int, case: i
 
 def claims(law: ProvedLaw, fact: Fact) -> Iterator[tuple[TokenDim, ...]]:
     """Every choice of token dimensions for which the law is proved of a tensor with this fact."""
+    if law.reads_rows and fact.shape[:1] != (BATCH,):
+        return
     long = [d for d, size in enumerate(fact.shape) if size == TOKENS]
     for count in range(1 if law.family == "independence" else 0, len(long) + 1):
         for dims in combinations(long, count):
             chosen = tuple(TokenDim(d) for d in dims)
-            if law.missing_property(fact, chosen, TOKENS, BATCH) is None:
+            if law.missing_property(fact, chosen, TOKENS) is None:
                 yield chosen
 
 

@@ -57,9 +57,9 @@ def _read_by_size(axes: OutputAxes, tokens: int) -> OutputAxes:
 def shortfall(context: AuditContext, done: LawWalk) -> str | None:
     """Why the walk does not prove its law for some output; None where it proves it for all."""
     for name, dims in context.output_dims.items():
-        missing = done.law.missing_property(
-            done.walk.fact(context.captured.outputs[name]), dims, context.token_count, context.batch_size
-        )
+        if done.law.reads_rows and context.output_axes[name].row is None:
+            return "no axis of the output runs over rows"
+        missing = done.law.missing_property(done.walk.fact(context.captured.outputs[name]), dims, context.token_count)
         if missing is not None:
             return missing
     return None

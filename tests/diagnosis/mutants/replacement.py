@@ -14,12 +14,6 @@ MUTANTS = [
             program="sum_of_the_pads-padding",
         ),
         M(
-            "rows_confused",
-            "$shape[0] != ($shape[0] if $rows is None else $rows)",
-            "False",
-            program="rows_averaged-batch",
-        ),
-        M(
             "replaced_asked",
             "$slots[:, $token.$offset:$token.$offset + $tokens] = $asked",
             "$slots[:, $token.$offset:$token.$offset + $tokens] = ~$asked",

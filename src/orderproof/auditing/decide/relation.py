@@ -164,7 +164,7 @@ class Relation:
         context, law = self.context, self.law
         fact = strict.walk.fact(strict.captured.outputs[output])
         layouts = token_layouts(dims)
-        missing = {r: law.missing_property(fact, r, context.token_count, context.batch_size) for r in layouts}
+        missing = {r: law.missing_property(fact, r, context.token_count) for r in layouts}
         proved = [layout for layout, lack in missing.items() if lack is None]
         if len(layouts) > 1:
             context.note(

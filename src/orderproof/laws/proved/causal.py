@@ -62,9 +62,7 @@ class CausalLaw(IndependenceLaw):
         level = np.arange(shape[axis], dtype=np.int64).reshape([-1 if d == axis else 1 for d in range(rank)])
         return Fact(shape, moves, level)
 
-    def missing_property(
-        self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
-    ) -> str | None:
+    def missing_property(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
         token = dims[0]
         place = np.arange(fact.shape[token.dim]) - token.prefix_length
         allowed = np.maximum(place, NEVER).reshape([-1 if d == token.dim else 1 for d in range(len(fact.shape))])
@@ -150,21 +148,17 @@ class CausalLawAtRealTokens(CausalLaw):
     reads_rows = True
     layout: PadLayout = "padded"
 
-    def missing_property(
-        self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
-    ) -> str | None:
-        real = self._real_entries(fact.shape, dims, tokens, rows)
+    def missing_property(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
+        real = self._real_entries(fact.shape, dims, tokens)
         if real is None:
             return UNKNOWN_ROWS
         dependence = np.where(real, np.broadcast_to(fact.dependence, fact.shape), NEVER)
-        return super().missing_property(Fact(fact.shape, fact.moves, dependence, fact.ranges), dims, tokens, rows)
+        return super().missing_property(Fact(fact.shape, fact.moves, dependence, fact.ranges), dims, tokens)
 
-    def _real_entries(
-        self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
-    ) -> NDArray[np.bool_] | None:
-        """The entries of an output that belong to real tokens; None if its first axis does not run over the rows."""
+    def _real_entries(self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int) -> NDArray[np.bool_] | None:
+        """The entries of an output [row, ...] that belong to real tokens; None if tokens run along rows or twice."""
         token = dims[0]
-        if not shape or shape[0] != (shape[0] if rows is None else rows) or token.dim == 0 or len(dims) > 1:
+        if token.dim == 0 or len(dims) > 1:
             return None
         real = np.zeros((shape[0], shape[token.dim]), dtype=bool)
         real[:, token.prefix_length : token.prefix_length + tokens] = self._real_slots(shape[0], tokens)
@@ -192,8 +186,7 @@ class CausalLawAtRealTokens(CausalLaw):
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
     ) -> tuple[Tensor, Tensor]:
         assert change.replaced_slots is not None
-        rows, tokens = change.replaced_slots.shape
-        real = self._real_entries(tuple(first.shape), dims, tokens, rows)
+        real = self._real_entries(tuple(first.shape), dims, change.replaced_slots.shape[1])
         if real is None:
             raise OutputShapeError(UNKNOWN_ROWS)
         compared = torch.from_numpy(np.array(real))  # pads are zero in both, so that the others keep their indices

@@ -148,13 +148,8 @@ class ProvedLaw(Law):
         """The fact about an input whose tokens run along `axis`."""
 
     @abstractmethod
-    def missing_property(
-        self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
-    ) -> str | None:
-        """Why the fact about an output is not sufficient for the law; None if it is.
-
-        `rows` is the number of rows of the batch; by default that of the output's first dimension.
-        """
+    def missing_property(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
+        """Why the fact about an output [row, ...] is not sufficient for the law; None if it is."""
 
     def open_statement(self, shared: frozenset[str]) -> Statement | Equivariance | None:
         """The law for every number of tokens and rows; None if it has none for these inputs that both runs share."""
@@ -250,9 +245,7 @@ class EquivarianceLaw(ProvedLaw):
             constant_dependence(rank, NEVER),
         )
 
-    def missing_property(
-        self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
-    ) -> str | None:
+    def missing_property(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
         group = np.stack(self.generators(tokens))
         token_dims = {t.dim: t.prefix_length for t in dims}
         level = fact.dependence

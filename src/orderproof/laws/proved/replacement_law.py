@@ -65,11 +65,9 @@ class ReplacementLaw(IndependenceLaw):
         level = np.where(slots, 0, NEVER).astype(np.int64).reshape(rows_and_tokens(shape, axis))
         return Fact(shape, (STILL,) * rank, compress(level))
 
-    def missing_property(
-        self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
-    ) -> str | None:
+    def missing_property(self, fact: Fact, dims: tuple[TokenDim, ...], tokens: int) -> str | None:
         over = np.broadcast_to(fact.dependence, fact.shape) > NEVER
-        unchanged = self._unchanged_entries(fact.shape, dims, tokens, rows)
+        unchanged = self._unchanged_entries(fact.shape, dims, tokens)
         if unchanged is None:
             return UNKNOWN_ROWS
         if not (over & unchanged).any():
@@ -82,16 +80,12 @@ class ReplacementLaw(IndependenceLaw):
     def dependence_text(self, level: int) -> str:
         return "anything" if level >= ALWAYS else "a replaced token"
 
-    def _unchanged_entries(
-        self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int, rows: int | None = None
-    ) -> SlotMask | None:
+    def _unchanged_entries(self, shape: Shape, dims: tuple[TokenDim, ...], tokens: int) -> SlotMask | None:
         """The entries of an output that must not change; entries that are no tokens belong to the whole row.
 
-        None if its first dimension does not run over the rows of the batch.
+        The first dimension runs over rows. None if it runs over tokens too, or if two dimensions do.
         """
         rank = len(shape)
-        if not shape or shape[0] != (shape[0] if rows is None else rows):
-            return None
         unchanged = self.unchanged_slots(shape[0], tokens)
         if not dims:
             return np.broadcast_to(self.unchanged_rows(unchanged).reshape([-1, *[1] * (rank - 1)]), shape)
@@ -132,8 +126,7 @@ class ReplacementLaw(IndependenceLaw):
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
     ) -> tuple[Tensor, Tensor]:
         assert change.replaced_slots is not None
-        rows, tokens = change.replaced_slots.shape
-        unchanged = self._unchanged_entries(tuple(first.shape), dims, tokens, rows)
+        unchanged = self._unchanged_entries(tuple(first.shape), dims, change.replaced_slots.shape[1])
         if unchanged is None:
             raise OutputShapeError(UNKNOWN_ROWS)
         mask = torch.from_numpy(np.array(unchanged))
