@@ -6,7 +6,7 @@ strict walk -> proved: measure the deviation of two runs as well
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from orderproof.auditing.decide.completion import complete_entry_map
@@ -74,6 +74,7 @@ class Relation:
     context: AuditContext
     law: ProvedLaw
     options: ProofOptions
+    without_rule: set[str] = field(default_factory=set)  # outputs for which only a rule at this length is missing
 
     @cached_property
     def captured(self) -> CapturedGraph | None:
@@ -105,6 +106,12 @@ class Relation:
             return [self._finding("", Decision("undecided", context.export_failure, self._scope), expected)]
         _ = self.strict  # a pattern that matches no entry is refused before anything runs
         return [self._finding(output, self.decide(output), expected) for output in context.output_dims]
+
+    def finding_of_theorem(self, output: str, expected: Expectation) -> Finding:
+        """The finding for an output that lacks only a rule, where a theorem is proved: runs have to agree with it."""
+        assert self.strict is not None
+        search = WitnessSearch(self.context, self.law, output, self.context.dims_for(self.law, output), None)
+        return self._finding(output, replace(self._proved(self.strict, search), proof=None), expected)
 
     def decide(self, output: str) -> Decision:
         """The decision for one output."""
@@ -204,6 +211,8 @@ class Relation:
             evidence = other_layout.search(weights) and evidence
         reason = places.reason or missing
         if evidence is None:
+            if repeatable and self.strict is not None and not self.strict.captured.branches:
+                self.without_rule.add(search.output)
             reason = self._reason_without_witness(reason, search, repeatable=repeatable)
             return Decision("undecided", reason, self._scope_without_proof(), places=places, completion=completion)
         witness, assumptions = search.witness(evidence), search.evidence_assumptions(evidence)

@@ -90,14 +90,21 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
         found = [_not_applicable(context, law, expected, there)]
     else:
         there = there.for_law(in_mode)
-        parts = [Relation(there, part, options).findings(expected) for part in in_mode.subrelations(there.batch_size)]
-        found = [combine_relations(each) for each in zip(*parts, strict=True)]
+        relations = [Relation(there, part, options) for part in in_mode.subrelations(there.batch_size)]
+        by_output = list(zip(*(one.findings(expected) for one in relations), strict=True))
+        found = [combine_relations(each) for each in by_output]
+        if options.every_length and not options.uniform_entries and options.weights == "all":
+            seconds = options.theorem_seconds
+            decided = [_decided_by_theorem(context, law, call_mode, relations, each, seconds) for each in by_output]
+            found = [better or f for better, f in zip(decided, found, strict=True)]
     update = {
         "seconds": (time.perf_counter() - began) / len(found),
         "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
     }
     if options.every_length and not options.uniform_entries:  # which make another model of it
-        found = [_for_every_length(context, law, call_mode, f, options.theorem_seconds) for f in found]
+        found = [
+            f if f.theorem else _for_every_length(context, law, call_mode, f, options.theorem_seconds) for f in found
+        ]
     return [f.model_copy(update=update) for f in found]
 
 
@@ -111,6 +118,32 @@ def _for_every_length(
             return with_rechecked_theorems(context, call_mode, found)
     except TimeLimitExceeded:
         return with_unfinished_theorems(finding, f"the proof was not finished within {seconds:g} s")
+
+
+def _decided_by_theorem(
+    context: AuditContext, law: ProvedLaw, call_mode: str, relations: Sequence[Relation], found: Sequence[Finding],
+    seconds: float | None,
+) -> Finding | None:  # fmt: skip
+    """The finding where a theorem proves what no rule does at the recorded length; None if there is none.
+
+    A proof at that length tests the rules of a theorem. Without one, the recheck has to accept it, and runs to agree.
+    """
+    missing = [f.output in one.without_rule for one, f in zip(relations, found, strict=True)]
+    if not any(missing) or any(f.verdict != "proved" and not m for f, m in zip(found, missing, strict=True)):
+        return None
+    try:
+        with time_limit(seconds, apart=True):
+            proved = with_theorem(context, law, call_mode, found[0].model_copy(update={"verdict": "proved"}))
+            theorem = with_rechecked_theorems(context, call_mode, proved, always=True).theorem
+    except TimeLimitExceeded:
+        return None
+    if theorem is None or not theorem.proved:
+        return None
+    decided = [
+        one.finding_of_theorem(f.output, f.expected) if m else f
+        for one, f, m in zip(relations, found, missing, strict=True)
+    ]
+    return combine_relations(decided).model_copy(update={"theorem": theorem})
 
 
 def _is_without_theorem(findings: Sequence[Finding]) -> bool:
