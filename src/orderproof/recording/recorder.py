@@ -23,7 +23,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
 
 from orderproof.operator_mode import OperatorMode
-from orderproof.recording import constants, writes
+from orderproof.recording import constants, recurrent_layers, writes
 from orderproof.recording.arguments import leaves, map_leaves, tensors_in
 from orderproof.recording.eager_view import EagerView
 from orderproof.recording.kept_operators import is_kept
@@ -118,7 +118,8 @@ class Recorder(OperatorMode):
         if func._schema.is_mutable:
             return writes.write(recorded, self, func, args, kwargs)
         by_others = func.decompose if name not in _DROPOUTS and recorded.autocast.is_open(func) else None
-        if (replaced := by_others or _decomposition(func, args, kwargs)) is not None:
+        is_whole = recorded.open_call is not None and func in recurrent_layers.LAYERS
+        if not is_whole and (replaced := by_others or _decomposition(func, args, kwargs)) is not None:
             with self:
                 result = replaced(*args, **kwargs)
             if result is not NotImplemented:
