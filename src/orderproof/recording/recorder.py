@@ -166,6 +166,12 @@ class Recorder(OperatorMode):
             if stacked is not None:
                 recorded.register(stacked[1], stacked[0], func, args, kwargs, None, None)
                 return stacked[1]
+        if recorded.loops is not None and func is _ATEN.cat.default:
+            joined = recorded.loops.stack(*args, **kwargs, joined=True)
+            if joined is not None:
+                recorded.register(joined[1], joined[0], func, args, kwargs, None, None)
+                with self:
+                    return joined[1].squeeze(1 + (args[1] if len(args) > 1 else 0) % (joined[1].dim() - 1))
         options = _on_meta(kwargs)
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META
