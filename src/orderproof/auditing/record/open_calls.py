@@ -16,7 +16,7 @@ from torch import nn
 from orderproof.auditing.record.length_ranges import EXAMPLE_ROWS, Piece, length_bounds
 from orderproof.auditing.record.open_comparison import disagreement
 from orderproof.auditing.record.open_examples import open_examples
-from orderproof.auditing.record.open_inputs import EXAMPLE_LENGTH, OPEN_MODES, NoTheorem, OpenInputs
+from orderproof.auditing.record.open_inputs import EXAMPLE_LENGTH, NO_TOKENS, OPEN_MODES, NoTheorem, OpenInputs
 from orderproof.errors import CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.logic.solver import Solver
@@ -129,7 +129,8 @@ class OpenCalls:
         asked, call_mode = call_mode, self._recorded_mode(call_mode)
         if call_mode not in self._pieces:
             try:
-                self._pieces[call_mode] = list(self._record(call_mode))
+                pieces = list(self._record(call_mode))
+                self._pieces[call_mode] = pieces or NO_TOKENS  # it takes one only, which is not recorded as open
             except TimeLimitExceeded:  # for the next law it would take as long
                 self._pieces[call_mode] = "there was no time to record it with open sizes"
                 raise
@@ -174,7 +175,8 @@ class OpenCalls:
         module, inputs, roles = self.inputs.call(call_mode)
         self._roles[call_mode] = roles
         if self.length is not None:
-            yield self._piece(call_mode, module, inputs, self.length)
+            tokens = max(self.length, LEAST_SIZE)  # no size of the inputs, which are fixed, is this one
+            yield self._piece(call_mode, module, inputs, tokens)
             return
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
         example = prime_length(EXAMPLE_LENGTH, avoided)
