@@ -19,6 +19,7 @@ from orderproof.auditing.decide.proof import build_proof, proof_scope, uniform_a
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS, with_implied_expectation
 from orderproof.auditing.explain.lost_positions import line_of_lost_positions
+from orderproof.auditing.explain.mask_hints import mask_hint
 from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.record.context import AuditContext
@@ -232,6 +233,9 @@ class Relation:
             return f"{self.context.graph_mismatch or reason}; {NOT_REPEATABLE}"
         if self.context.graph_mismatch is not None or not self.options.search_witness:
             return self.context.graph_mismatch or reason
+        if self.options.weights == "all" and self.captured is not None:
+            hint = mask_hint(self.context.subject.module, self.captured)
+            reason = f"{reason}; {hint}" if hint else reason
         program = other_program_in_float64(search) if search.disagreeing else ""
         return f"{program}: {reason}; no witness was found" if program else f"{reason}; no witness was found"
 

@@ -175,8 +175,8 @@ class OpenCalls:
         module, inputs, roles = self.inputs.call(call_mode)
         self._roles[call_mode] = roles
         if self.length is not None:
-            tokens = max(self.length, LEAST_SIZE)  # no size of the inputs, which are fixed, is this one
-            yield self._piece(call_mode, module, inputs, tokens)
+            # No size of the inputs, which are fixed, is the number of tokens.
+            yield self._piece(call_mode, module, inputs, max(self.length, LEAST_SIZE))
             return
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
         example = prime_length(EXAMPLE_LENGTH, avoided)
