@@ -32,7 +32,7 @@ COPIES = frozenset({"clone", "contiguous", "detach", "alias", "lift_fresh", "lif
 
 
 def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> list[Derived]:
-    """What is derived of a result in which common numbers of the operands may cancel."""
+    """The facts derived about a result in which common numbers of the operands may cancel."""
     known = {place: x.common for place, x in enumerate(step.args) if isinstance(x, Fact) and x.common is not None}
     if len(derived) != 1 or derived[0].value is not None:
         return derived
@@ -62,7 +62,7 @@ def _applied(step: Step, rule: Rule, known: Known) -> Fact:
 
 
 def _opened(step: Step, common: Common) -> Fact:
-    """What is left of an operand, whose further indices are further ones of this step."""
+    """The rest of an operand, whose further indices are further ones of this step."""
     own, count = len(common.rest.sizes), max(len(claim.sizes) for claim in step.claims)
     step.bound += [integer(1)] * (own - count - len(step.bound))  # no further index is one of the operand
     places: dict[Atom, Term] = {axis(own + k): place for k, (_, place) in enumerate(step.further(common.further))}

@@ -1,4 +1,4 @@
-"""What to change about a mask of which a proof knows too little: one that is a parameter, or that hides in part."""
+"""Advice about a mask of which a proof knows too little: one that is a parameter, or that hides in part."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _applied(call: OpenOperation, rule: Rule, facts: Mapping[Node, OpenFact]) ->
 
 
 def _either(first: OpenFact, second: OpenFact) -> OpenFact:
-    """What either of two facts about a tensor says."""
+    """The fact about a tensor that says what either of two says."""
     if first.dims != second.dims or second.value is not None:
         return first
     return replace(
