@@ -1,4 +1,4 @@
-"""What the small modules of this folder share."""
+"""The parts that the small modules of this folder share."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _FILLS = {"masked_fill", "where", "full", "full_like", "new_full", "fill", "mul"
 
 
 def mask_hint(module: nn.Module, captured: CapturedGraph) -> str:
-    """What to change, in a sentence; empty if no mask is of these kinds."""
+    """A sentence with what to change; empty if no mask is of these kinds."""
     for name, parameter in module.named_parameters():
         if parameter.requires_grad or parameter.is_meta or not parameter.is_floating_point() or parameter.dim() < 2:
             continue
