@@ -125,6 +125,7 @@ class Fact:
     zeros_are_known: bool = True  # an element that is zero by a rule is claimed to be
     share: float = 1.0  # of its masking values that is left after scaling
     common: Common | None = field(default=None, compare=False)
+    sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
 
     @property
     def same(self) -> Formula:

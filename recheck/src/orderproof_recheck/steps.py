@@ -83,6 +83,7 @@ class Step:
     read: set[int | str] = field(default_factory=set)  # places and names of arguments that the rule has read
     scaled: float = 1.0  # the factor below one by which the step scales masking values
     common: Common | None = None  # of its result
+    sum_of: tuple[Fact, int] | None = None  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
     @property
@@ -220,7 +221,7 @@ class Step:
         is_masked = own.hidden is not FALSE or own.low is not FALSE
         share = self.remaining_share if is_masked else 1.0
         known = own.zero is found.zero or (own.zero is FALSE and self.need_not_vanish(found.zero))
-        return replace(claim, zeros_are_known=known, share=share, common=self.common)
+        return replace(claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of)
 
     def need_not_vanish(self, zero: Formula) -> bool:
         """True if the rule of a sum does not say that all its summands are zero: one at the place of the result is not.
