@@ -72,13 +72,6 @@ class AddedTwice(Attention):
         return (self.scores(x) + causal + pads).softmax(-1) @ self.v(x)
 
 
-class AddedTwiceInverted(AddedTwice):
-    """The mask of pads is the wrong way round."""
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return super().forward(x, 1 - mask)
-
-
 class TenThousand(Attention):
     """Masks of -1e4 added twice, as in the first BERT."""
 
@@ -117,8 +110,8 @@ IDIOMS = {
     "where any key is visible": Idiom(WhereAny, WhereAnyOfOthers, law="causal", masked=True),
     "isnan of weights": Idiom(IsNan, law="causal", masked=True),
     "weights filled again": Idiom(FilledAgain, law="padding", masked=True),
-    "finfo.min added twice": Idiom(AddedTwice, AddedTwiceInverted, law="causal", masked=True),
-    "finfo.min added twice, padding": Idiom(AddedTwice, AddedTwiceInverted, law="padding", masked=True),
+    "finfo.min added twice": Idiom(AddedTwice, law="causal", masked=True),
+    "finfo.min added twice, padding": Idiom(AddedTwice, law="padding", masked=True),
     "-1e4 added twice": Idiom(TenThousand, law="causal", masked=True),
     "-1e4 added": Idiom(TenThousandOnce, TenThousandOffByOne),
     "-1e4 of the first GPT-2": Idiom(GptTwo, TenThousandOffByOne),
