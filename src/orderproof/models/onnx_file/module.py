@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import onnx
@@ -13,11 +12,10 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError
-from orderproof.models.onnx_file.operation import Operation, functions
+from orderproof.models.onnx_file.operation import Operation, function_of
 from orderproof.models.onnx_file.values import Value, as_tensor, numbers
 from orderproof.number_limits import ORDINARY_LIMIT
 
-STANDARD_DOMAINS = ("", "ai.onnx", "com.microsoft")
 MAX_NUMBERS = 64  # a list of integers up to this length is a shape, or a list of axes
 
 
@@ -29,11 +27,13 @@ class OnnxNode(nn.Module):
         self.operator, self.version = node.op_type, version
         self.input_names, self.output_names = tuple(node.input), tuple(node.output)
         self.attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
-        self.function = functions()[node.op_type]
+        function = function_of(node.domain, node.op_type)
+        assert function is not None, node.op_type  # `_check_operators` refused it
+        self.function = function
 
     def forward(self, real: torch.dtype, *inputs: Value | None) -> list[Value]:
         """The outputs of the node."""
-        call = Operation(self.operator, inputs, self.attributes, self.version, len(self.output_names), real)
+        call = Operation(self.operator, inputs, self.attributes, self.version, self.output_names, real)
         found = self.function(call)
         return list(found) if isinstance(found, list | tuple) else [found]  # type: ignore[list-item]
 
@@ -67,7 +67,7 @@ class OnnxModule(nn.Module):
         self.output_names = tuple(entry.name for entry in graph.output)
 
     def _hold(self, name: str, tensor: Tensor) -> None:
-        if not tensor.is_floating_point() and tensor.dtype is not torch.bool and tensor.ndim <= 1:
+        if tensor.dtype in (torch.int32, torch.int64) and tensor.ndim <= 1:
             if tensor.numel() <= MAX_NUMBERS:
                 self.numbers[name] = numbers(tensor.tolist())
                 return
@@ -182,11 +182,10 @@ def _version(model: ModelProto) -> int:
 
 def _check_operators(model: ModelProto, name: str) -> None:
     """Raise `SubjectError` for operators that have no function."""
-    known: Mapping[str, Any] = functions()
     unknown = Counter(
         node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
         for node in model.graph.node
-        if node.op_type != "Constant" and (node.domain not in STANDARD_DOMAINS or node.op_type not in known)
+        if node.op_type != "Constant" and function_of(node.domain, node.op_type) is None
     )
     if unknown:
         listed = ", ".join(f"{operator} ({count})" for operator, count in unknown.most_common(8))

@@ -1,11 +1,18 @@
-"""Numbers of eight bits whose scale is computed from the values: one scale for a whole tensor, all rows together."""
+"""Numbers of eight and sixteen bits: a real number is an integer without its zero point, times a scale.
+
+ONNX Runtime rounds halves to even and limits to the range of the integers. Products and convolutions of integers are
+exact: those that torch has for real numbers only are computed in float64.
+"""
 
 from __future__ import annotations
 
+import onnx
 import torch
 from torch import Tensor
 
 from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.operators.elementwise import DTYPES
+from orderproof.models.onnx_file.operators.layers import convolved
 from orderproof.models.onnx_file.values import Value
 
 GREATEST = 255  # of eight bits
@@ -16,20 +23,130 @@ def dynamic_quantize(call: Operation) -> list[Value]:
     """Integers from 0 to 255, their scale and their zero, such that all values and 0 are in range."""
     x = call.tensor(0)
     least, greatest = torch.clamp(x.amin(), max=0.0), torch.clamp(x.amax(), min=0.0)
-    scale = (greatest - least) / GREATEST
+    span = greatest - least
+    scale = torch.where(span > 0, span / GREATEST, 1.0).to(x.dtype)
     zero = torch.clamp(torch.round(-least / scale), 0, GREATEST)
     found = torch.clamp(torch.round(x / scale) + zero, 0, GREATEST)
     return [found.to(torch.uint8), scale, zero.to(torch.uint8)]
 
 
+@operator("QuantizeLinear")
+def quantize(call: Operation) -> Value:
+    """Integers of real numbers, with one scale for a tensor, for each entry of an axis, or for each block."""
+    x, zero, kind = call.tensor(0), call.optional_tensor(2), call.attribute("output_dtype", 0)
+    dtype = (
+        zero.dtype if zero is not None else DTYPES.get(onnx.TensorProto.DataType.Name(kind)) if kind else torch.uint8
+    )
+    if dtype is None or dtype.is_floating_point:
+        raise call.refuse("this type of numbers")
+    scale, zero = _along(call, x, call.tensor(1)), None if zero is None else _along(call, x, zero)
+    return quantized(x, scale, zero, dtype)
+
+
+@operator("DequantizeLinear")
+def dequantize(call: Operation) -> Value:
+    """The real numbers of integers, with one scale for a tensor, for each entry of an axis, or for each block."""
+    x, zero = call.tensor(0), call.optional_tensor(2)
+    return dequantized(x, _along(call, x, call.tensor(1)), None if zero is None else _along(call, x, zero))
+
+
+def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The nearest integers in the range of a dtype."""
+    found, limits = torch.round(x / scale), torch.iinfo(dtype)
+    found = found if zero is None else found + zero.to(found.dtype)
+    return torch.clamp(found, limits.min, limits.max).to(dtype)
+
+
+def dequantized(x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
+    """The real numbers of integers."""
+    real = x.to(scale.dtype)
+    return (real if zero is None else real - zero.to(scale.dtype)) * scale
+
+
+def _along(call: Operation, x: Tensor, values: Tensor) -> Tensor:
+    """Scales or zeros in a shape that fits their tensor: they are for an axis, or for blocks of an axis."""
+    if values.ndim == 0 or (values.ndim == 1 and values.numel() == 1):
+        return values.reshape(())
+    axis, block = call.attribute("axis", 1) % x.ndim, call.attribute("block_size", 0)
+    if values.ndim == 1 and not block:
+        return values.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    if not block:
+        raise call.refuse(f"scales of {values.ndim} axes without blocks")
+    return values.repeat_interleave(block, axis).narrow(axis, 0, x.shape[axis])
+
+
 @operator("MatMulInteger")
 def matmul_integer(call: Operation) -> Value:
     """A product of matrices of small integers, each without its zero."""
-    return torch.matmul(_centred(call, 0), _centred(call, 1)).to(torch.int32)
+    return torch.matmul(_centred(call, 0, 2), _centred(call, 1, 3))
 
 
-def _centred(call: Operation, place: int) -> Tensor:
-    x, zero = call.tensor(place), call.optional_tensor(place + 2)
-    if zero is not None and zero.ndim > 0 and zero.numel() > 1:
-        zero = zero.unsqueeze(-1) if place == 0 else zero
-    return x.to(torch.int32) if zero is None else x.to(torch.int32) - zero.to(torch.int32)
+@operator("MatMulIntegerToFloat", "DynamicQuantizeMatMul")
+def matmul_to_float(call: Operation) -> Value:
+    """A product of matrices of small integers as real numbers, plus a bias; the first may not be quantized yet."""
+    if call.name == "DynamicQuantizeMatMul":
+        a, scale, zero = dynamic_quantize(call)
+        call = call.with_inputs(a, call.value(1), scale, call.value(2), zero, call.optional(3), call.optional(4))
+    bias = call.optional_tensor(6)
+    found = torch.matmul(_centred(call, 0, 4), _centred(call, 1, 5)).to(call.tensor(2).dtype)
+    found = found * (call.tensor(2) * call.tensor(3))
+    return found if bias is None else found + bias
+
+
+@operator("QLinearMatMul")
+def quantized_matmul(call: Operation) -> Value:
+    """A product of quantized matrices, quantized."""
+    a, a_scale, b_scale = _centred(call, 0, 2), call.tensor(1), call.tensor(4)
+    a_scale = a_scale.unsqueeze(-1) if a_scale.ndim == 1 and a_scale.numel() > 1 else a_scale
+    product = torch.matmul(a, _centred(call, 3, 5)).to(a_scale.dtype)
+    zero = call.tensor(7)
+    return quantized(product * (a_scale * b_scale / call.tensor(6)), torch.ones_like(a_scale), zero, zero.dtype)
+
+
+@operator("ConvInteger")
+def conv_integer(call: Operation) -> Value:
+    """A convolution of small integers, each without its zero."""
+    return convolved(call, _centred(call, 0, 2).double(), _channels(call, 1, 3).double()).to(torch.int32)
+
+
+@operator("QLinearConv")
+def quantized_convolution(call: Operation) -> Value:
+    """A convolution of quantized numbers, quantized; the bias has the scale of the products."""
+    bias, scale, zero = call.optional_tensor(8), call.tensor(1), call.tensor(7)
+    x, weight = _centred(call, 0, 2).double(), _channels(call, 3, 5).double()
+    found = convolved(call, x, weight, None if bias is None else bias.double()).to(scale.dtype)
+    ratio = (scale * call.tensor(4) / call.tensor(6)).reshape([1, -1, *[1] * (x.ndim - 2)])
+    return quantized(found * ratio, torch.ones_like(scale), zero, zero.dtype)
+
+
+@operator("QLinearAdd", "QLinearMul")
+def quantized_binary(call: Operation) -> Value:
+    """A sum or a product of quantized numbers, quantized."""
+    a, b = (dequantized(call.tensor(k), call.tensor(k + 1), call.optional_tensor(k + 2)) for k in (0, 3))
+    zero = call.optional_tensor(7)
+    found = a + b if call.name == "QLinearAdd" else a * b
+    return quantized(found, call.tensor(6), zero, call.tensor(0).dtype)
+
+
+@operator("QLinearSigmoid", "QLinearLeakyRelu")
+def quantized_activation(call: Operation) -> Value:
+    """A function of quantized numbers, quantized."""
+    x, zero = dequantized(call.tensor(0), call.tensor(1), call.optional_tensor(2)), call.optional_tensor(4)
+    slope = call.attribute("alpha", 0.01)
+    found = torch.sigmoid(x) if call.name == "QLinearSigmoid" else torch.where(x < 0, x * slope, x)
+    return quantized(found, call.tensor(3), zero, call.tensor(0).dtype)
+
+
+def _centred(call: Operation, place: int, zero_place: int) -> Tensor:
+    """An input of integers without its zero: one, or one for each row of a first factor and column of a second."""
+    x, zero = call.tensor(place).to(torch.int32), call.optional_tensor(zero_place)
+    if zero is None:
+        return x
+    zero = zero.unsqueeze(-1) if place == 0 and zero.ndim == 1 and zero.numel() > 1 else zero
+    return x - zero.to(torch.int32)
+
+
+def _channels(call: Operation, place: int, zero_place: int) -> Tensor:
+    """Weights of a convolution without their zero: one, or one for each channel."""
+    x, zero = call.tensor(place).to(torch.int32), call.optional_tensor(zero_place)
+    return x if zero is None else x - zero.to(torch.int32).reshape([-1, *[1] * (x.ndim - 1)])
