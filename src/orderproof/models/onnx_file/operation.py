@@ -29,6 +29,7 @@ class Operation:
         version: The version of the operator set.
         output_names: The names of its outputs; empty for one that nothing reads.
         real: The dtype of the weights: that of casts to float32.
+        graphs: Its branches, or the body of its loop, as functions of the inputs of the graph.
 
     """
 
@@ -38,6 +39,7 @@ class Operation:
     version: int
     output_names: tuple[str, ...]
     real: torch.dtype
+    graphs: Mapping[str, Callable[..., list[Value]]]
 
     @property
     def output_count(self) -> int:
