@@ -20,14 +20,18 @@ GREATEST = 255  # of eight bits
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize(call: Operation) -> list[Value]:
+    """Integers of eight bits, their scale and their zero."""
+    return list(quantized_dynamically(call.tensor(0)))
+
+
+def quantized_dynamically(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Integers from 0 to 255, their scale and their zero, such that all values and 0 are in range."""
-    x = call.tensor(0)
     least, greatest = torch.clamp(x.amin(), max=0.0), torch.clamp(x.amax(), min=0.0)
     span = greatest - least
     scale = torch.where(span > 0, span / GREATEST, 1.0).to(x.dtype)
     zero = torch.clamp(torch.round(-least / scale), 0, GREATEST)
     found = torch.clamp(torch.round(x / scale) + zero, 0, GREATEST)
-    return [found.to(torch.uint8), scale, zero.to(torch.uint8)]
+    return found.to(torch.uint8), scale, zero.to(torch.uint8)
 
 
 @operator("QuantizeLinear")
@@ -81,15 +85,26 @@ def matmul_integer(call: Operation) -> Value:
     return torch.matmul(_centred(call, 0, 2), _centred(call, 1, 3))
 
 
-@operator("MatMulIntegerToFloat", "DynamicQuantizeMatMul")
+@operator("MatMulIntegerToFloat")
 def matmul_to_float(call: Operation) -> Value:
-    """A product of matrices of small integers as real numbers, plus a bias; the first may not be quantized yet."""
-    if call.name == "DynamicQuantizeMatMul":
-        a, scale, zero = dynamic_quantize(call)
-        call = call.with_inputs(a, call.value(1), scale, call.value(2), zero, call.optional(3), call.optional(4))
+    """A product of matrices of small integers as real numbers, plus a bias."""
     bias = call.optional_tensor(6)
     found = torch.matmul(_centred(call, 0, 4), _centred(call, 1, 5)).to(call.tensor(2).dtype)
     found = found * (call.tensor(2) * call.tensor(3))
+    return found if bias is None else found + bias
+
+
+@operator("DynamicQuantizeMatMul")
+def dynamic_matmul(call: Operation) -> Value:
+    """The same, of a first matrix that is quantized here."""
+    return product_of_real(call.tensor(0), call.tensor(1), call.tensor(2), *map(call.optional_tensor, (3, 4)))
+
+
+def product_of_real(x: Tensor, weight: Tensor, scale: Tensor, zero: Tensor | None, bias: Tensor | None) -> Tensor:
+    """The product of real numbers, which are quantized for it, with integers."""
+    small, own_scale, own_zero = quantized_dynamically(x)
+    product = torch.matmul(small.to(torch.int32) - own_zero.to(torch.int32), _without(weight, zero))
+    found = product.to(x.dtype) * (own_scale * scale)
     return found if bias is None else found + bias
 
 
@@ -139,14 +154,18 @@ def quantized_activation(call: Operation) -> Value:
 
 def _centred(call: Operation, place: int, zero_place: int) -> Tensor:
     """An input of integers without its zero: one, or one for each row of a first factor and column of a second."""
-    x, zero = call.tensor(place).to(torch.int32), call.optional_tensor(zero_place)
-    if zero is None:
-        return x
-    zero = zero.unsqueeze(-1) if place == 0 and zero.ndim == 1 and zero.numel() > 1 else zero
-    return x - zero.to(torch.int32)
+    zero = call.optional_tensor(zero_place)
+    if zero is not None and place == 0 and zero.ndim == 1 and zero.numel() > 1:
+        zero = zero.unsqueeze(-1)
+    return _without(call.tensor(place), zero)
+
+
+def _without(x: Tensor, zero: Tensor | None) -> Tensor:
+    x = x.to(torch.int32)
+    return x if zero is None else x - zero.to(torch.int32)
 
 
 def _channels(call: Operation, place: int, zero_place: int) -> Tensor:
     """Weights of a convolution without their zero: one, or one for each channel."""
-    x, zero = call.tensor(place).to(torch.int32), call.optional_tensor(zero_place)
-    return x if zero is None else x - zero.to(torch.int32).reshape([-1, *[1] * (x.ndim - 1)])
+    x, zero = call.tensor(place), call.optional_tensor(zero_place)
+    return _without(x, None if zero is None else zero.reshape([-1, *[1] * (x.ndim - 1)]))
