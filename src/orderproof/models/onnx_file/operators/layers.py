@@ -1,4 +1,4 @@
-"""Products, convolutions, normalizations, attention and pooling."""
+"""Products, convolutions, normalizations and pooling."""
 
 from __future__ import annotations
 
@@ -158,27 +158,6 @@ def lp_normalization(call: Operation) -> Value:
     x = call.tensor(0)
     norm: Tensor = torch.linalg.vector_norm(x, call.attribute("p", 2), call.attribute("axis", -1), keepdim=True)
     return x / norm
-
-
-@operator("Attention")
-def attention(call: Operation) -> Value:
-    """Attention of version 23, without a cache."""
-    if call.output_count > 1 or any(call.optional(place) is not None for place in (4, 5, 6)):
-        raise call.refuse("a cache, or more than one output")
-    if call.attribute("softcap", 0.0) or call.attribute("qk_matmul_output_mode", 0):
-        raise call.refuse("softcap")
-    q, k, v = (call.tensor(place) for place in range(3))
-    flat = q.ndim == 3
-    if flat:
-        heads = (call.attribute("q_num_heads"), *[call.attribute("kv_num_heads")] * 2)
-        split = [x.reshape(*x.shape[:2], count, -1) for x, count in zip((q, k, v), heads, strict=True)]
-        q, k, v = (x.transpose(1, 2) for x in split)
-    mask, causal = call.optional_tensor(3), bool(call.attribute("is_causal", 0))
-    if causal and mask is not None:
-        raise call.refuse("a mask together with is_causal")
-    scale, grouped = call.attribute("scale"), bool(q.shape[1] != k.shape[1])
-    found = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale, enable_gqa=grouped)
-    return found.transpose(1, 2).flatten(2) if flat else found
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")

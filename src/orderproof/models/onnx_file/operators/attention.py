@@ -1,0 +1,184 @@
+"""Attention of the standard operator sets and of com.microsoft, and the rotation of queries and keys.
+
+The standard operators hide a key with minus infinity, after the soft cap, and a row without a key gives zeros. Those of
+com.microsoft add `mask_filter_value` to scores under a mask, which is -10000 unless the file gives another number, and
+hide later keys entirely, as ONNX Runtime does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.values import Value
+
+MICROSOFT = "com.microsoft"
+
+
+@operator("Attention")
+def attention(call: Operation) -> list[Value]:
+    """Attention of versions 23 and 24, also with a cache."""
+    if call.wants(3):
+        raise call.refuse("the scores as an output")
+    q, k, v = (call.tensor(place) for place in range(3))
+    flat = q.ndim == 3
+    if flat:
+        counts = (call.attribute("q_num_heads"), *[call.attribute("kv_num_heads")] * 2)
+        q, k, v = (_split(x, count) for x, count in zip((q, k, v), counts, strict=True))
+    k, v, past = _with_past(call, k, v, 4)
+    mask, lengths = call.optional_tensor(3), call.optional_tensor(6)
+    causal = bool(call.attribute("is_causal", 0))
+    if causal and lengths is not None:
+        raise call.refuse("nonpad_kv_seqlen together with is_causal")
+    if mask is not None and mask.shape[-1] != k.shape[2]:
+        fill = False if mask.dtype is torch.bool else -torch.inf
+        mask = F.pad(mask, [0, k.shape[2] - mask.shape[-1]], value=fill)
+    if lengths is not None:
+        mask = _both(mask, torch.arange(k.shape[2]) < lengths[:, None, None, None])
+    square = causal and mask is None and call.optional(4) is None
+    if causal and not square:
+        mask = _both(mask, _earlier(q.shape[2], k.shape[2], past))
+    found = _attend(q, k, v, mask, call, causal=square)
+    return [_joined(found) if flat else found, k, v]
+
+
+def _both(mask: Tensor | None, shown: Tensor) -> Tensor:
+    """A mask, Boolean or added to scores, that hides more keys."""
+    if mask is None:
+        return shown
+    return mask & shown if mask.dtype is torch.bool else torch.where(shown, mask, -torch.inf)
+
+
+def _earlier(queries: Any, keys: Any, past: Any) -> Tensor:
+    """[query, key], true at keys up to the query, which comes after the past."""
+    return torch.arange(keys) <= torch.arange(queries)[:, None] + past
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    """[row, token, head * width] to [row, head, token, width]."""
+    return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(1, 2)
+
+
+def _joined(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).flatten(2)
+
+
+def _with_past(call: Operation, k: Tensor, v: Tensor, place: int) -> tuple[Tensor, Tensor, Any]:
+    """Keys and values after those of a cache, and the length of the cache."""
+    key, value = call.optional_tensor(place), call.optional_tensor(place + 1)
+    if key is None or value is None:
+        return k, v, 0
+    return torch.cat([key, k], 2), torch.cat([value, v], 2), key.shape[2]
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, call: Operation, *, causal: bool = False) -> Tensor:
+    """Attention of torch; with a soft cap, its operators one by one."""
+    cap, scale, grouped = call.attribute("softcap", 0.0), call.attribute("scale", 0.0) or None, q.shape[1] != k.shape[1]
+    if not cap:
+        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale, enable_gqa=grouped)
+    if grouped:
+        k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    mask = _earlier(q.shape[2], k.shape[2], 0) if causal else mask
+    scores = torch.matmul(q, k.mT) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scores = torch.tanh(scores / cap) * cap
+    if mask is None:
+        return torch.matmul(torch.softmax(scores, -1), v)
+    shown = mask if mask.dtype is torch.bool else mask > -torch.inf
+    scores = torch.where(mask, scores, -torch.inf) if mask.dtype is torch.bool else scores + mask
+    weights = torch.where(shown.any(-1, keepdim=True), torch.softmax(scores, -1), 0.0)
+    return torch.matmul(weights, v)
+
+
+@operator("Attention", domain=MICROSOFT)
+def fused_attention(call: Operation) -> list[Value]:
+    """Attention with its projection of queries, keys and values."""
+    for key in ("do_rotary", "past_present_share_buffer"):
+        if call.attribute(key, 0):
+            raise call.refuse(key)
+    x, bias, heads = call.tensor(0), call.optional_tensor(2), call.attribute("num_heads")
+    found = torch.matmul(x, call.tensor(1))
+    found = found if bias is None else found + bias
+    width = found.shape[-1] // 3
+    q, k, v = (_split(part, heads) for part in found.split(call.attribute("qkv_hidden_sizes") or [width] * 3, -1))
+    past, length = call.optional_tensor(4), 0
+    if past is not None:
+        k, v, length = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2), past.shape[3]
+    mask = _added(call, call.optional_tensor(3), call.optional_tensor(5), q, k, length)
+    return [_joined(_attend(q, k, v, mask, call)), *([torch.stack([k, v])] if call.wants(1) else [])]
+
+
+@operator("MultiHeadAttention", domain=MICROSOFT)
+def multi_head_attention(call: Operation) -> list[Value]:
+    """Attention of queries, keys and values that are projected, plus a bias of each."""
+    if call.optional(1) is None or call.optional(2) is None or call.tensor(0).ndim != 3:
+        raise call.refuse("queries, keys and values in one tensor")
+    if any(call.optional(place) is not None for place in (8, 9)) or call.wants(3):
+        raise call.refuse("a shared cache, or the scores as an output")
+    heads, bias, (q, k, v) = call.attribute("num_heads"), call.optional_tensor(3), map(call.tensor, range(3))
+    if bias is not None:
+        if k.ndim != 3:
+            raise call.refuse("a bias of keys that are split into heads")
+        parts = bias.split([x.shape[-1] for x in (q, k, v)])
+        q, k, v = (x + part for x, part in zip((q, k, v), parts, strict=True))
+    q, k, v = (x if x.ndim == 4 else _split(x, heads) for x in (q, k, v))
+    k, v, past = _with_past(call, k, v, 6)
+    mask = _added(call, call.optional_tensor(4), call.optional_tensor(5), q, k, past)
+    return [_joined(_attend(q, k, v, mask, call)), k, v]
+
+
+def _added(call: Operation, mask: Tensor | None, bias: Tensor | None, q: Tensor, k: Tensor, past: Any) -> Tensor | None:
+    """Numbers that hide keys when they are added to scores. A mask has lengths [row], or ones at shown keys."""
+    value, queries, keys = call.attribute("mask_filter_value", -10000.0), q.shape[2], k.shape[2]
+    shown = None
+    if mask is not None:
+        if mask.ndim == 4 or (mask.ndim == 1 and mask.shape[0] != q.shape[0]):
+            raise call.refuse("a mask of this shape")
+        lengths = mask[:, None] if mask.ndim == 1 else None
+        shown = mask > 0 if lengths is None else torch.arange(keys, dtype=mask.dtype) < lengths
+        shown = shown[:, None, None, :] if shown.ndim == 2 else shown[:, None]
+    added = None if shown is None else torch.where(shown, 0.0, value).to(q.dtype)
+    if call.attribute("unidirectional", 0):
+        later = torch.where(_earlier(queries, keys, past), 0.0, -torch.inf).to(q.dtype)
+        added = later if added is None else added + later
+    return added if bias is None else bias if added is None else added + bias
+
+
+@operator("RotaryEmbedding")
+def rotary(call: Operation) -> Value:
+    """Queries or keys rotated by angles, whose cosines and sines are given for positions or for tokens."""
+    cos, sin, positions = call.tensor(1), call.tensor(2), call.optional_tensor(3)
+    if positions is not None:
+        cos, sin = F.embedding(positions, cos), F.embedding(positions, sin)
+    return _rotated(call, call.tensor(0), cos, sin)
+
+
+@operator("RotaryEmbedding", domain=MICROSOFT)
+def fused_rotary(call: Operation) -> Value:
+    """The same, with other places of the inputs; one position is that of the first token of every row."""
+    x, positions, cos, sin = (call.tensor(place) for place in range(4))
+    if call.attribute("scale", 1.0) != 1 or call.attribute("is_packed_batching", 0):
+        raise call.refuse("a scale or a packed batch")
+    if positions.numel() == 1:
+        positions = (positions.reshape(1, 1) + torch.arange(x.shape[-2])).expand(x.shape[0], -1)
+    return _rotated(call, x, F.embedding(positions, cos), F.embedding(positions, sin))
+
+
+def _rotated(call: Operation, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    flat, heads = x.ndim == 3, call.attribute("num_heads", 0)
+    if flat:
+        x = _split(x, heads or x.shape[-1] // (2 * cos.shape[-1]))
+    count = call.attribute("rotary_embedding_dim", 0) or x.shape[-1]
+    turned, rest = x[..., :count], x[..., count:]
+    cos, sin = cos[:, None], sin[:, None]  # [row, head, token, pair]
+    if call.attribute("interleaved", 0):
+        a, b = turned[..., 0::2], turned[..., 1::2]
+        found = torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+    else:
+        a, b = turned.chunk(2, -1)
+        found = torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+    found = torch.cat([found, rest], -1) if count != x.shape[-1] else found
+    return _joined(found) if flat else found
