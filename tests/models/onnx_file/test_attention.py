@@ -134,6 +134,42 @@ def test_an_operator_of_attention_gives_what_the_runtime_gives(domain: str, name
     check_same(both_results(name, arrays, attributes, domain=domain, version=version, outputs=outputs))
 
 
+def prompt(draw: Draw) -> Drawn:
+    """Heads that share keys, together in one input or not, rotated or not, with a window, a soft cap or a bias."""
+    tokens, heads, groups, width = int(draw.integers(1, 6)), 4, int(draw.choice([1, 2, 4])), 16
+    sizes = [heads * width, groups * width, groups * width]
+    qkv = [real(draw, 2, tokens, size) for size in sizes]
+    inputs: list[Array | None] = [np.concatenate(qkv, -1), None, None] if draw.integers(2) else [*qkv]
+    inputs += [real(draw, 2, groups, 0, width)] * 2 if draw.integers(2) else [None, None]
+    inputs += [draw.integers(0, tokens, 2).astype(np.int32), np.array(tokens, np.int32)]
+    turned = int(draw.integers(2))
+    inputs += [real(draw, 9, width // 2), real(draw, 9, width // 2)] if turned else [None, None]
+    inputs += [None, maybe(draw, real(draw, 1, 1, tokens, tokens))]
+    attributes: dict[str, Any] = {"num_heads": heads, "kv_num_heads": groups, "do_rotary": turned}
+    attributes |= {"rotary_interleaved": int(draw.integers(2))} if turned else {}
+    attributes |= ({}, {"local_window_size": 2}, {"softcap": 0.7}, {"scale": 0.3})[draw.integers(4)]
+    return inputs, attributes, ("y", "key", "value")
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_a_prompt_has_the_outputs_of_the_runtime_at_its_tokens(seed: int) -> None:
+    arrays, attributes, outputs = prompt(np.random.default_rng(seed))
+    lengths = arrays[5]
+    assert lengths is not None
+    (found, expected), *caches = both_results(
+        "GroupQueryAttention", arrays, attributes, domain=MICROSOFT, outputs=outputs
+    )
+    check_same([(found[row, : last + 1], expected[row, : last + 1]) for row, last in enumerate(lengths)])
+    check_same(caches)
+
+
+def test_a_prompt_after_tokens_of_a_cache_is_refused() -> None:
+    arrays, attributes, outputs = prompt(np.random.default_rng(0))
+    arrays[3:5] = [np.zeros((2, attributes["kv_num_heads"], 3, 16), np.float32)] * 2
+    with pytest.raises(SubjectError, match="GroupQueryAttention is not supported with a cache that has tokens"):
+        both_results("GroupQueryAttention", arrays, attributes, domain=MICROSOFT, outputs=outputs)
+
+
 def test_the_scores_as_an_output_are_refused() -> None:
     arrays = [real(np.random.default_rng(0), 2, 2, 3, 4)] * 3
     with pytest.raises(SubjectError, match="Attention is not supported with the scores as an output"):

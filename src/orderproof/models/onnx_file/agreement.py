@@ -2,7 +2,7 @@
 
 Two correct programs round differently at each operator, and a file may enlarge that: it subtracts large numbers, or
 rounds to integers of eight bits. So the graph runs again with the result of each node changed at random by some units
-in the last place. A difference is rounding if such a run differs as much. Integers among the results are exact and stay.
+in the last place. A difference is rounding if such a run differs as much. Results that are integers are exact and stay.
 """
 
 from __future__ import annotations

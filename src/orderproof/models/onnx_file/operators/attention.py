@@ -1,4 +1,4 @@
-"""Attention of the standard operator sets and of com.microsoft, and the rotation of queries and keys.
+"""Attention of the standard operator sets and of com.microsoft.
 
 The standard operators hide a key with minus infinity, after the soft cap, and a row without a key gives zeros. Those of
 com.microsoft add `mask_filter_value` to scores under a mask, which is -10000 unless the file gives another number, and
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.operators.heads import joined_heads, rotated, split_heads
 from orderproof.models.onnx_file.values import Value
 
 MICROSOFT = "com.microsoft"
@@ -28,7 +29,7 @@ def attention(call: Operation) -> list[Value]:
     flat = q.ndim == 3
     if flat:
         counts = (call.attribute("q_num_heads"), *[call.attribute("kv_num_heads")] * 2)
-        q, k, v = (_split(x, count) for x, count in zip((q, k, v), counts, strict=True))
+        q, k, v = (split_heads(x, count) for x, count in zip((q, k, v), counts, strict=True))
     k, v, past = _with_past(call, k, v, 4)
     mask, lengths = call.optional_tensor(3), call.optional_tensor(6)
     causal = bool(call.attribute("is_causal", 0))
@@ -43,7 +44,7 @@ def attention(call: Operation) -> list[Value]:
     if causal and not square:
         mask = _both(mask, _earlier(q.shape[2], k.shape[2], past))
     found = _attend(q, k, v, mask, call, causal=square)
-    return [_joined(found) if flat else found, k, v]
+    return [joined_heads(found) if flat else found, k, v]
 
 
 def _both(mask: Tensor | None, shown: Tensor) -> Tensor:
@@ -56,15 +57,6 @@ def _both(mask: Tensor | None, shown: Tensor) -> Tensor:
 def _earlier(queries: Any, keys: Any, past: Any) -> Tensor:
     """[query, key], true at keys up to the query, which comes after the past."""
     return torch.arange(keys) <= torch.arange(queries)[:, None] + past
-
-
-def _split(x: Tensor, heads: int) -> Tensor:
-    """[row, token, head * width] to [row, head, token, width]."""
-    return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(1, 2)
-
-
-def _joined(x: Tensor) -> Tensor:
-    return x.transpose(1, 2).flatten(2)
 
 
 def _with_past(call: Operation, k: Tensor, v: Tensor, place: int) -> tuple[Tensor, Tensor, Any]:
@@ -103,12 +95,12 @@ def fused_attention(call: Operation) -> list[Value]:
     found = torch.matmul(x, call.tensor(1))
     found = found if bias is None else found + bias
     width = found.shape[-1] // 3
-    q, k, v = (_split(part, heads) for part in found.split(call.attribute("qkv_hidden_sizes") or [width] * 3, -1))
+    q, k, v = (split_heads(part, heads) for part in found.split(call.attribute("qkv_hidden_sizes") or [width] * 3, -1))
     past, length = call.optional_tensor(4), 0
     if past is not None:
         k, v, length = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2), past.shape[3]
     mask = _added(call, call.optional_tensor(3), call.optional_tensor(5), q, k, length)
-    return [_joined(_attend(q, k, v, mask, call)), *([torch.stack([k, v])] if call.wants(1) else [])]
+    return [joined_heads(_attend(q, k, v, mask, call)), *([torch.stack([k, v])] if call.wants(1) else [])]
 
 
 @operator("MultiHeadAttention", domain=MICROSOFT)
@@ -124,10 +116,10 @@ def multi_head_attention(call: Operation) -> list[Value]:
             raise call.refuse("a bias of keys that are split into heads")
         parts = bias.split([x.shape[-1] for x in (q, k, v)])
         q, k, v = (x + part for x, part in zip((q, k, v), parts, strict=True))
-    q, k, v = (x if x.ndim == 4 else _split(x, heads) for x in (q, k, v))
+    q, k, v = (x if x.ndim == 4 else split_heads(x, heads) for x in (q, k, v))
     k, v, past = _with_past(call, k, v, 6)
     mask = _added(call, call.optional_tensor(4), call.optional_tensor(5), q, k, past)
-    return [_joined(_attend(q, k, v, mask, call)), k, v]
+    return [joined_heads(_attend(q, k, v, mask, call)), k, v]
 
 
 def _added(call: Operation, mask: Tensor | None, bias: Tensor | None, q: Tensor, k: Tensor, past: Any) -> Tensor | None:
@@ -147,38 +139,31 @@ def _added(call: Operation, mask: Tensor | None, bias: Tensor | None, q: Tensor,
     return added if bias is None else bias if added is None else added + bias
 
 
-@operator("RotaryEmbedding")
-def rotary(call: Operation) -> Value:
-    """Queries or keys rotated by angles, whose cosines and sines are given for positions or for tokens."""
-    cos, sin, positions = call.tensor(1), call.tensor(2), call.optional_tensor(3)
-    if positions is not None:
-        cos, sin = F.embedding(positions, cos), F.embedding(positions, sin)
-    return _rotated(call, call.tensor(0), cos, sin)
+@operator("GroupQueryAttention", domain=MICROSOFT)
+def group_query_attention(call: Operation) -> list[Value]:
+    """Causal attention of heads that share keys, with a rotation, of a prompt: its cache has no tokens.
 
-
-@operator("RotaryEmbedding", domain=MICROSOFT)
-def fused_rotary(call: Operation) -> Value:
-    """The same, with other places of the inputs; one position is that of the first token of every row."""
-    x, positions, cos, sin = (call.tensor(place) for place in range(4))
-    if call.attribute("scale", 1.0) != 1 or call.attribute("is_packed_batching", 0):
-        raise call.refuse("a scale or a packed batch")
-    if positions.numel() == 1:
-        positions = (positions.reshape(1, 1) + torch.arange(x.shape[-2])).expand(x.shape[0], -1)
-    return _rotated(call, x, F.embedding(positions, cos), F.embedding(positions, sin))
-
-
-def _rotated(call: Operation, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    flat, heads = x.ndim == 3, call.attribute("num_heads", 0)
-    if flat:
-        x = _split(x, heads or x.shape[-1] // (2 * cos.shape[-1]))
-    count = call.attribute("rotary_embedding_dim", 0) or x.shape[-1]
-    turned, rest = x[..., :count], x[..., count:]
-    cos, sin = cos[:, None], sin[:, None]  # [row, head, token, pair]
-    if call.attribute("interleaved", 0):
-        a, b = turned[..., 0::2], turned[..., 1::2]
-        found = torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
-    else:
-        a, b = turned.chunk(2, -1)
-        found = torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
-    found = torch.cat([found, rest], -1) if count != x.shape[-1] else found
-    return _joined(found) if flat else found
+    Lengths of rows are not read: a query sees earlier tokens only, and pads are on the right. ONNX Runtime gives other
+    outputs at pads.
+    """
+    if any(call.optional(place) is not None for place in (11, 12, 13)) or call.attribute("smooth_softmax", 0):
+        raise call.refuse("a sink, or a quantized cache")
+    if (past := call.optional_tensor(3)) is not None and (type(past.shape[2]) is not int or past.shape[2]):
+        raise call.refuse("a cache that has tokens")
+    heads, groups = call.attribute("num_heads"), call.attribute("kv_num_heads")
+    x, key, value = call.tensor(0), call.optional_tensor(1), call.optional_tensor(2)
+    if key is None or value is None:
+        width = x.shape[-1] // (heads + 2 * groups)
+        x, key, value = x.split([heads * width, groups * width, groups * width], -1)
+    q, k, v = split_heads(x, heads), split_heads(key, groups), split_heads(value, groups)
+    count = q.shape[2]
+    if call.attribute("do_rotary", 0):
+        positions = call.optional_tensor(9)
+        positions = torch.arange(count)[None] if positions is None else positions
+        cos, sin = (F.embedding(positions, call.tensor(place)) for place in (7, 8))
+        q, k = (rotated(call, y, cos, sin, key="rotary_interleaved") for y in (q, k))
+    shown, window = _earlier(count, count, 0), call.attribute("local_window_size", -1)
+    if window > 0:
+        shown = shown & (torch.arange(count) > torch.arange(count)[:, None] - window)
+    found = _attend(q, k, v, _both(call.optional_tensor(10), shown), call)
+    return [joined_heads(found), k, v]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import onnx
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from orderproof.models.onnx_file.operation import Operation, operator
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
@@ -106,6 +107,29 @@ def product_of_real(x: Tensor, weight: Tensor, scale: Tensor, zero: Tensor | Non
     product = torch.matmul(small.to(torch.int32) - own_zero.to(torch.int32), _without(weight, zero))
     found = product.to(x.dtype) * (own_scale * scale)
     return found if bias is None else found + bias
+
+
+@operator("MatMulNBits")
+def matmul_bits(call: Operation) -> Value:
+    """A product with weights [column, block, byte] of four or eight bits, with a scale and a zero for each block."""
+    bits, size, columns = call.attribute("bits", 4), call.attribute("K"), call.attribute("N")
+    if bits not in (4, 8) or call.optional(4) is not None:
+        raise call.refuse(f"{bits} bits, or an order of columns")
+    blocks = -(-size // call.attribute("block_size"))
+    zero, bias, scale = call.optional_tensor(3), call.optional_tensor(5), call.tensor(2).reshape(columns, blocks, 1)
+    whole = _numbers(call.tensor(1).reshape(columns, blocks, -1), bits).to(scale.dtype)
+    if zero is None:
+        whole = whole - 2 ** (bits - 1)
+    elif zero.is_floating_point():
+        whole = whole - zero.reshape(columns, blocks, 1)
+    else:
+        whole = whole - _numbers(zero.reshape(columns, -1), bits)[:, :blocks, None].to(scale.dtype)
+    return F.linear(call.tensor(0), (whole * scale).flatten(1)[:, :size], bias)
+
+
+def _numbers(packed: Tensor, bits: int) -> Tensor:
+    """The numbers of bytes: one, or two with the lower half first."""
+    return packed if bits == 8 else torch.stack([packed % 16, packed // 16], -1).flatten(-2)
 
 
 @operator("QLinearMatMul")
