@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 from onnx import ModelProto, TensorProto, helper
 
 from orderproof.errors import SubjectError
 from orderproof.models import load
+from orderproof.models.onnx_file import load_file
 from orderproof.models.onnx_file.agreement import check_agreement
 from orderproof.models.onnx_file.module import OnnxModule
 from orderproof.models.onnx_file.operators import elementwise
@@ -55,6 +57,18 @@ def test_a_small_difference_without_rounding_is_refused(tmp_path: Path, monkeypa
     monkeypatch.setitem(elementwise._UNARY, "Exp", lambda x: torch.exp(x) * 1.0001)
     with pytest.raises(SubjectError, match="another output 'y' than ONNX Runtime"):
         load(str(tmp_path / "model.onnx"))
+
+
+def test_optimizations_that_change_outputs_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runtime fuses quantized operators, which round in another place: the graph as written decides."""
+    model = model_of([node("Exp", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["batch", "sequence", 8])}, ["y"])
+    onnx.save(model, tmp_path / "model.onnx")
+    plain, levels = load_file._run, onnxruntime.GraphOptimizationLevel
+    monkeypatch.setattr(
+        load_file, "_run", lambda *given: [x + 0.5 * (given[-1] == levels.ORT_ENABLE_ALL) for x in plain(*given)]
+    )
+    notes = " ".join(load(str(tmp_path / "model.onnx")).notes)
+    assert "without its graph optimizations, which change an output by 0.5" in notes
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

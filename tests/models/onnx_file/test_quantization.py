@@ -102,6 +102,18 @@ def _window(draw: Draw) -> dict[str, Any]:
     return attributes | {"dilations": [int(draw.integers(1, 3))], "group": int(draw.choice([1, 2]))}
 
 
+def quantized_gemm(draw: Draw) -> Drawn:
+    """Quantized factors that may be transposed, a bias, and a result that is quantized or not."""
+    kind, wide = np.uint8, (4,) if draw.integers(2) else ()
+    flips = {"transA": int(draw.integers(2)), "transB": int(draw.integers(2)), "alpha": float(draw.choice([1.0, 0.5]))}
+    a = integers(draw, kind, *((5, 3) if flips["transA"] else (3, 5)))
+    b = integers(draw, np.int8, *((4, 5) if flips["transB"] else (5, 4)))
+    bias = draw.integers(-1000, 1000, 4).astype(np.int32) if draw.integers(2) else None
+    own_zero = np.zeros(wide, np.int8) if wide else integers(draw, np.int8)
+    arrays = [a, scale(draw), integers(draw, kind), b, scale(draw, *wide), own_zero, bias]
+    return arrays + ([scale(draw) * 30, integers(draw, kind)] if draw.integers(2) else []), flips
+
+
 def convolution(draw: Draw) -> Drawn:
     """A convolution of integers."""
     attributes, length = _window(draw), int(draw.integers(5, 10))
@@ -133,6 +145,14 @@ def quantized_one(draw: Draw) -> Drawn:
     return [integers(draw, kind, 3, 7), scale(draw), integers(draw, kind), scale(draw), integers(draw, kind)], {}
 
 
+def quantized_rows(draw: Draw) -> Drawn:
+    """One quantized tensor and an axis."""
+    kind, axis = draw.choice(KINDS), int(draw.integers(-3, 3))
+    zero = np.array(np.iinfo(kind).min, kind)
+    x = [integers(draw, kind, 2, 3, 5), scale(draw), integers(draw, kind)]
+    return [*x, np.array(1 / 256, np.float32), zero], {"axis": axis, "opset": 13}
+
+
 OPERATORS: dict[tuple[str, str], Callable[[Draw], Drawn]] = {
     ("", "DynamicQuantizeLinear"): dynamic,
     ("", "QuantizeLinear"): lambda draw: linear(draw, back=False),
@@ -142,12 +162,14 @@ OPERATORS: dict[tuple[str, str], Callable[[Draw], Drawn]] = {
     (MICROSOFT, "DynamicQuantizeMatMul"): product_of_real,
     (MICROSOFT, "MatMulNBits"): packed_product,
     ("", "QLinearMatMul"): quantized_product,
+    (MICROSOFT, "QGemm"): quantized_gemm,
     ("", "ConvInteger"): convolution,
     ("", "QLinearConv"): quantized_convolution,
     (MICROSOFT, "QLinearAdd"): quantized_pair,
     (MICROSOFT, "QLinearMul"): quantized_pair,
     (MICROSOFT, "QLinearSigmoid"): quantized_one,
     (MICROSOFT, "QLinearLeakyRelu"): quantized_one,
+    (MICROSOFT, "QLinearSoftmax"): quantized_rows,
 }
 
 

@@ -17,6 +17,8 @@ from orderproof.models.onnx_file.values import as_tensor
 class OnnxModule(OnnxGraph):
     """The graph of a file. Raises `SubjectError` for operators without a translation."""
 
+    real: Tensor
+
     def __init__(self, model: ModelProto, name: str) -> None:
         _check_operators(model, name)
         super().__init__(model.graph, _version(model))

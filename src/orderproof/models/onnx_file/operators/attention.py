@@ -56,7 +56,8 @@ def _both(mask: Tensor | None, shown: Tensor) -> Tensor:
 
 def _earlier(queries: Any, keys: Any, past: Any) -> Tensor:
     """[query, key], true at keys up to the query, which comes after the past."""
-    return torch.arange(keys) <= torch.arange(queries)[:, None] + past
+    shown: Tensor = torch.arange(keys) <= torch.arange(queries)[:, None] + past
+    return shown
 
 
 def _with_past(call: Operation, k: Tensor, v: Tensor, place: int) -> tuple[Tensor, Tensor, Any]:
@@ -95,7 +96,9 @@ def fused_attention(call: Operation) -> list[Value]:
     found = torch.matmul(x, call.tensor(1))
     found = found if bias is None else found + bias
     width = found.shape[-1] // 3
-    q, k, v = (split_heads(part, heads) for part in found.split(call.attribute("qkv_hidden_sizes") or [width] * 3, -1))
+    q, k, v = (
+        split_heads(part, heads) for part in torch.split(found, call.attribute("qkv_hidden_sizes") or [width] * 3, -1)
+    )
     past, length = call.optional_tensor(4), 0
     if past is not None:
         k, v, length = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2), past.shape[3]
@@ -114,7 +117,7 @@ def multi_head_attention(call: Operation) -> list[Value]:
     if bias is not None:
         if k.ndim != 3:
             raise call.refuse("a bias of keys that are split into heads")
-        parts = bias.split([x.shape[-1] for x in (q, k, v)])
+        parts = torch.split(bias, [x.shape[-1] for x in (q, k, v)])
         q, k, v = (x + part for x, part in zip((q, k, v), parts, strict=True))
     q, k, v = (x if x.ndim == 4 else split_heads(x, heads) for x in (q, k, v))
     k, v, past = _with_past(call, k, v, 6)
@@ -154,7 +157,7 @@ def group_query_attention(call: Operation) -> list[Value]:
     x, key, value = call.tensor(0), call.optional_tensor(1), call.optional_tensor(2)
     if key is None or value is None:
         width = x.shape[-1] // (heads + 2 * groups)
-        x, key, value = x.split([heads * width, groups * width, groups * width], -1)
+        x, key, value = torch.split(x, [heads * width, groups * width, groups * width], -1)
     q, k, v = split_heads(x, heads), split_heads(key, groups), split_heads(value, groups)
     count = q.shape[2]
     if call.attribute("do_rotary", 0):

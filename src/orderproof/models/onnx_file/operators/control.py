@@ -31,7 +31,7 @@ def loop(call: Operation) -> list[Value]:
     if turns is None or not are_numbers(turns):
         raise call.refuse("a number of turns that data decide")
     rows: list[list[Value]] = []
-    for turn in range(int(turns.item())):  # type: ignore[arg-type]
+    for turn in range(int(turns.item())):
         if go_on is not None and not are_numbers(go_on):
             raise call.refuse("an end that data decide")
         if go_on is not None and not go_on.item():

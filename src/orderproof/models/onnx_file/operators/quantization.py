@@ -142,6 +142,21 @@ def quantized_matmul(call: Operation) -> Value:
     return quantized(product * (a_scale * b_scale / call.tensor(6)), torch.ones_like(a_scale), zero, zero.dtype)
 
 
+@operator("QGemm")
+def quantized_gemm(call: Operation) -> Value:
+    """A product of two quantized matrices and a bias of its scale, quantized if a scale of the result is given."""
+    a, b = call.tensor(0), call.tensor(3)
+    a, b = a.mT if call.attribute("transA", 0) else a, b.mT if call.attribute("transB", 0) else b
+    a, b = _without(a, call.optional_tensor(2)), _without(b, call.optional_tensor(5))
+    bias, scale, zero = call.optional_tensor(6), call.optional_tensor(7), call.optional_tensor(8)
+    product = torch.matmul(a, b)
+    product = product if bias is None else product + bias
+    own = call.tensor(1) * call.tensor(4) * call.attribute("alpha", 1.0)
+    if scale is None:
+        return product.to(own.dtype) * own
+    return quantized(product.to(own.dtype) * (own / scale), torch.ones_like(scale), zero, call.tensor(0).dtype)
+
+
 @operator("ConvInteger")
 def conv_integer(call: Operation) -> Value:
     """A convolution of small integers, each without its zero."""
@@ -167,12 +182,17 @@ def quantized_binary(call: Operation) -> Value:
     return quantized(found, call.tensor(6), zero, call.tensor(0).dtype)
 
 
-@operator("QLinearSigmoid", "QLinearLeakyRelu")
+@operator("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
 def quantized_activation(call: Operation) -> Value:
     """A function of quantized numbers, quantized."""
     x, zero = dequantized(call.tensor(0), call.tensor(1), call.optional_tensor(2)), call.optional_tensor(4)
-    slope = call.attribute("alpha", 0.01)
-    found = torch.sigmoid(x) if call.name == "QLinearSigmoid" else torch.where(x < 0, x * slope, x)
+    if call.name == "QLinearSoftmax":
+        axis = call.attribute("axis", -1) % x.ndim
+        if call.attribute("opset", 13) < 13 and axis != x.ndim - 1:
+            raise call.refuse("several axes")
+        found = torch.softmax(x, axis)
+    else:
+        found = torch.sigmoid(x) if call.name == "QLinearSigmoid" else F.leaky_relu(x, call.attribute("alpha", 0.01))
     return quantized(found, call.tensor(3), zero, call.tensor(0).dtype)
 
 

@@ -36,7 +36,7 @@ def recurrent(call: Operation) -> list[Value]:
         raise call.refuse(f"vectors of {x.shape[-1]} entries, where the weights have {call.tensor(1).shape[-1]}")
     lengths, names = call.optional_tensor(4), _activations(call, count)
     if lengths is None and direction != "reverse" and not _needs_steps(call, names):
-        output, *last = _torch_layer(call, range(count), names[0])(x, *states, None)
+        output, *last = _torch_layer(call, range(count), names[0])(x, states[0], states[1], None)
         return [output.reshape(*output.shape[:2], count, hidden).transpose(1, 2), *last]
     found = []
     for k in range(count):
@@ -104,9 +104,9 @@ def _torch_layer(call: Operation, directions: Sequence[int], names: Sequence[str
 
     def layer(x: Tensor, first: Tensor, cell: Tensor | None, shown: Tensor | None) -> tuple[Tensor, ...]:
         if call.name != "LSTM":
-            return function(x, first, *options)  # type: ignore[no-any-return,operator]
+            return function(x, first, *options)
         x = torch.cat([x, (~shown).to(x.dtype)], -1) if shown is not None and _keeps_cell(call) else x
-        return torch.lstm(x, (first, cell), *options)  # type: ignore[no-any-return,call-overload]
+        return torch.lstm(x, (first, cell), *options)  # type: ignore[arg-type]
 
     return layer
 
