@@ -151,7 +151,7 @@ def quantized_gemm(call: Operation) -> Value:
     bias, scale, zero = call.optional_tensor(6), call.optional_tensor(7), call.optional_tensor(8)
     product = torch.matmul(a, b)
     product = product if bias is None else product + bias
-    own = call.tensor(1) * call.tensor(4) * call.attribute("alpha", 1.0)
+    own: Tensor = call.tensor(1) * call.tensor(4) * call.attribute("alpha", 1.0)
     if scale is None:
         return product.to(own.dtype) * own
     return quantized(product.to(own.dtype) * (own / scale), torch.ones_like(scale), zero, call.tensor(0).dtype)
