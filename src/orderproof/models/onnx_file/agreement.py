@@ -18,7 +18,7 @@ from orderproof.errors import SubjectError
 from orderproof.models.onnx_file.graph import OnnxNode
 
 UNITS = (4, 8, 16, 32)  # in the last place, of the change of each result: products of long vectors round several times
-SHARE = 2.0  # a difference may be so many times that of a run with changed results
+SHARE = 2.0  # a difference may be this many times that of a run with changed results
 OF_OUTPUT = 16  # units in the last place of the largest output, which need no further run
 
 
