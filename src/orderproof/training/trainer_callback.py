@@ -3,8 +3,8 @@
     trainer.add_callback(TrainerAudit(trainer))
 
 The micro-batches of the first step are those that the run trains on: they come from its own collator and packing. The
-loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own. A trainer that
-is built on it, as those of TRL, is audited where its model returns logits.
+loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own. A trainer
+that is built on it, as those of TRL, is audited where its model returns logits.
 """
 
 from __future__ import annotations
