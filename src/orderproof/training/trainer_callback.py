@@ -1,9 +1,10 @@
-"""A callback for the Trainer of transformers, and so for those of TRL: its first step is audited before it is made.
+"""A callback for the Trainer of transformers: its first step is audited before it is made.
 
     trainer.add_callback(TrainerAudit(trainer))
 
 The micro-batches of the first step are those that the run trains on: they come from its own collator and packing. The
-loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own.
+loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own. A trainer
+that is built on it, as those of TRL, is audited where its model returns logits.
 """
 
 from __future__ import annotations
