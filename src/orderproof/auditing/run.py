@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orderproof._version import __version__
+from orderproof.auditing.decide.one_side import applies
 from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.sandbox import LAW_TIMEOUT, MeasurementRun
 from orderproof.auditing.decide.verdict import prove_law
@@ -58,6 +59,11 @@ def run_audit(
     measured = [law for law in laws if isinstance(law, MeasuredLaw)]
     show = progress or (lambda text, done, total: None)
     total = len(laws) + 2
+    places = {law.name: k for k, law in enumerate((*proved, *measured), 1)}
+
+    def begin(law: Law) -> None:  # not shown if it does not apply
+        show(f"{law.code} {law.name}", places[law.name], total)
+
     audit = _AuditRun(context, expect, timeout, fast)
     audit.notes += [FAST_NOTE] * fast
     with shared_walks():
@@ -65,18 +71,12 @@ def run_audit(
             show("recording the graph", 0, total)
             audit.export_graph()
             yield audit.report()
-        for k, law in enumerate(proved):
-            show(f"{law.code} {law.name}", k + 1, total)
-            audit.decide(law)
+        for law in proved:
+            audit.decide(law, begin)
             yield audit.report()
-    if measured:
-        show(f"{measured[0].code} {measured[0].name}", len(proved) + 1, total)
-    order = [law.name for law in measured]
-    for finding in measure_laws(context, measured, expect, timeout):
+    for finding in measure_laws(context, measured, expect, timeout, begin):
         audit.findings.append(finding)
         audit.notes.extend(notes_of_comparisons(finding))
-        following = min(order.index(finding.law) + 1, len(measured) - 1)
-        show(f"{measured[following].code} {measured[following].name}", len(proved) + following + 1, total)
         yield audit.report()
     audit.findings = undecide_inapplicable(audit.findings, [law.name for law in laws] if chosen else list(expect))
     if has_sentences(context.subject) and not fast:
@@ -170,13 +170,15 @@ class _AuditRun:
         if failure is not None:
             self.notes.append(failure)
 
-    def decide(self, law: ProvedLaw) -> None:
-        """Prove or refute one law."""
+    def decide(self, law: ProvedLaw, begin: Callable[[Law], None]) -> None:
+        """Prove or refute one law; `begin` is called if it applies."""
         stated = self.expect.get(law.name)
         reason = self.export_timeout
         if not reason:
             try:
                 with preserved_settings(self.context.subject.name), time_limit(self.timeout):
+                    if applies(self.context, law):
+                        begin(law)
                     self.findings.extend(
                         with_law(f, stated=stated is not None)
                         for f in prove_law(self.context, law, ProofOptions(expect=stated, other_calls=not self.fast))
@@ -224,8 +226,12 @@ def measure_laws(
     chosen: Sequence[MeasuredLaw],
     expect: Mapping[str, Expectation],
     timeout: float | None = LAW_TIMEOUT,
+    begin: Callable[[Law], None] = lambda law: None,
 ) -> Iterator[Finding]:
-    """A finding for each measured law; a subject without weights is measured on its tiny twin."""
+    """A finding for each measured law; a subject without weights is measured on its tiny twin.
+
+    `begin` is called with each law that applies, before it is measured.
+    """
     if not chosen:
         return
     context.free_float64_copies()  # the processes that measure would have them too
@@ -233,7 +239,7 @@ def measure_laws(
     pooling = {law.name for law in chosen if law.of_every_sequence}
     length = None if context.length == context.subject.default_length else context.length
     with without_compilation():
-        for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout, length).findings():
+        for finding in MeasurementRun(subject, chosen, expect, context.seed, timeout, length, begin).findings():
             twin = () if subject is context.subject else (f"measured on a tiny twin: {subject.load_summary}",)
             assumptions = (*twin, *((subject.mode,) if subject.mode else ()), *finding.scope.assumptions)
             scope = finding.scope.model_copy(update={"assumptions": assumptions})

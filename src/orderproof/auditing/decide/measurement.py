@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -47,20 +47,34 @@ from orderproof.tolerances import (
 
 
 def measure_law(
-    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None = None
+    adapter: ModelAdapter,
+    law: MeasuredLaw,
+    calls: CachedCalls,
+    *,
+    kind: str,
+    expect: Expectation | None = None,
+    begin: Callable[[MeasuredLaw], None] = lambda law: None,
 ) -> Finding:
-    """The finding of one law for a model of this kind. Never raises for what the model does.
+    """The finding of one law for a model of this kind; `begin` is called if the law applies.
+
+    Never raises for what the model does.
 
     Warnings are ignored: where a caller turns them into errors, a deprecated argument inside a library would leave
     comparisons out.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _measure_law(adapter, law, calls, kind=kind, expect=expect)
+        return _measure_law(adapter, law, calls, kind=kind, expect=expect, begin=begin)
 
 
 def _measure_law(
-    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None
+    adapter: ModelAdapter,
+    law: MeasuredLaw,
+    calls: CachedCalls,
+    *,
+    kind: str,
+    expect: Expectation | None,
+    begin: Callable[[MeasuredLaw], None],
 ) -> Finding:
     began = time.perf_counter()
     expected = expect or law.expected_of(adapter, kind)
@@ -71,6 +85,7 @@ def _measure_law(
             verdict: Verdict = "undecided" if failure else "not_applicable"
             finding = _without_result(law, expected, adapter, verdict, failure or reason)
         else:
+            begin(law)
             finding = _measure(adapter, law, calls, expected)
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
         finding = _without_result(law, expected, adapter, "undecided", failure_reason(error))

@@ -34,7 +34,9 @@ LAW_TIMEOUT = 120.0  # [s] for one law
 DECODER_PART = "decoder"
 CHANGES_SHOWN = 3  # names of changed weights in a reason
 CHECKSUM_PART = 1 << 15  # [elements] converted at once for a checksum: they fit into the cache of a processor
-_NEXT, _LAST, _FAILED = b".", b"!", b"?"  # a finding; a finding after which the model is not the same; an error
+_BEGUN, _NEXT, _LAST, _FAILED = b">", b".", b"!", b"?"  # a law; a finding; one after which the model changed; an error
+
+Begin = Callable[[MeasuredLaw], None]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class MeasurementRun:
     seed: int = 0
     limit: float | None = LAW_TIMEOUT  # [s] for one law
     length: int | None = None  # [tokens] of the default call; None for that of the adapter
+    begin: Begin = lambda law: None  # called before a law that applies is measured
 
     @cached_property
     def jobs(self) -> tuple[MeasurementJob, ...]:
@@ -79,7 +82,7 @@ class MeasurementRun:
         elif forked_process.can_fork():
             yield from self._run_forked()
         else:
-            yield from self.run_in_process(0)
+            yield from self.run_in_process(0, self.begin)
 
     def finding_without_result(self, job: MeasurementJob, verdict: Verdict, reason: str) -> Finding:
         """The finding of a law that could not be measured."""
@@ -87,7 +90,7 @@ class MeasurementRun:
         scope = Scope(length=self.length or self.subject.default_length, weights="these")
         return finding_of(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
 
-    def run_in_process(self, start: int) -> Iterator[Finding]:
+    def run_in_process(self, start: int, begin: Begin) -> Iterator[Finding]:
         """The findings of the jobs from this index on, measured in this process."""
         calls_of: dict[str, CachedCalls | str] = {}
         for job in self.jobs[start:]:
@@ -98,7 +101,7 @@ class MeasurementRun:
                 yield self.finding_without_result(job, "undecided", calls)
                 continue
             expect = self.expect.get(job.law.name)
-            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect)
+            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect, begin=begin)
             calls.free_models()
             yield self._with_length_note(finding.model_copy(update={"call_mode": job.part}), job, calls)
 
@@ -153,7 +156,7 @@ class _MeasurementProcess(forked_process.ForkedProcess):
 
     def __init__(self, run: MeasurementRun, start: int, folder: str) -> None:
         self._read, write = os.pipe()
-        self._buffer = b""
+        self._buffer, self._run = b"", run
 
         def work() -> None:
             os.close(self._read)
@@ -171,18 +174,23 @@ class _MeasurementProcess(forked_process.ForkedProcess):
     def next_finding(self, limit: float | None) -> tuple[Finding, bool] | str:
         """The next finding, and whether the one after it needs a new process; or why there is none; `limit` in s."""
         end = None if limit is None else time.monotonic() + limit
-        while b"\n" not in self._buffer:
-            ready, _, _ = select.select([self._read], [], [], None if end is None else max(end - time.monotonic(), 0))
-            if not ready:
-                return f"not done after {limit:g} s"
-            more = os.read(self._read, 1 << 16)
-            if not more:
-                return f"its process {forked_process.exit_description(self.wait())}"
-            self._buffer += more
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        if line[:1] == _FAILED:
-            return line[1:].decode()
-        return Finding.model_validate_json(line[1:]), line[:1] == _LAST
+        while True:
+            while b"\n" not in self._buffer:
+                left = None if end is None else max(end - time.monotonic(), 0)
+                ready, _, _ = select.select([self._read], [], [], left)
+                if not ready:
+                    return f"not done after {limit:g} s"
+                more = os.read(self._read, 1 << 16)
+                if not more:
+                    return f"its process {forked_process.exit_description(self.wait())}"
+                self._buffer += more
+            line, _, self._buffer = self._buffer.partition(b"\n")
+            kind, text = line[:1], line[1:].decode()
+            if kind == _FAILED:
+                return text
+            if kind != _BEGUN:
+                return Finding.model_validate_json(text), kind == _LAST
+            self._run.begin(next(law for law in self._run.laws if law.name == text))
 
     def stop(self) -> None:
         """End the process and all processes that it started."""
@@ -194,7 +202,11 @@ def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
     """In the child: write findings into the pipe, and stop after the first that leaves the model changed."""
     before = _Weights(run.subject.module)
     laws = {law.name: law for law in run.laws}
-    for finding in run.run_in_process(start):
+
+    def begin(law: MeasuredLaw) -> None:
+        os.write(pipe, _BEGUN + f"{law.name}\n".encode())
+
+    for finding in run.run_in_process(start, begin):
         left = forked_process.kill_tree(os.getpid(), itself=False) if forked_process.has_children() else 0
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
         changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
