@@ -44,7 +44,7 @@ def test_copies_of_a_model_are_not_asked_again_which_arguments_they_take(monkeyp
     monkeypatch.setattr(HFAdapter, "_accepts_argument", counted)
     laws = measured("attention_pattern", "position_shift", "default_position_ids", "attention_backend")
     adapter = tiny_adapter("qwen2").cast_to(torch.bfloat16)  # comparisons of which are made in float32 too
-    findings = list(MeasurementRun(from_adapter(adapter), laws).run_in_process(0))
+    findings = list(MeasurementRun(from_adapter(adapter), laws).run_in_process(0, lambda _: None))
     assert [finding.verdict for finding in findings] == ["held"] * len(laws)
     assert sorted(asked) == ["mask", "mask", "positions"]  # one of them for `needs_square_mask`
 
