@@ -186,7 +186,8 @@ class CausalLawAtRealTokens(CausalLaw):
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
     ) -> tuple[Tensor, Tensor]:
         assert change.replaced_slots is not None
-        real = self._real_entries(tuple(first.shape), dims, change.replaced_slots.shape[1])
+        rows, tokens = change.replaced_slots.shape
+        real = self._real_entries(tuple(first.shape), dims, tokens) if first.shape[:1] == (rows,) else None
         if real is None:
             raise OutputShapeError(UNKNOWN_ROWS)
         compared = torch.from_numpy(np.array(real))  # pads are zero in both, so that the others keep their indices

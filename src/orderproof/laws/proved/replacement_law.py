@@ -126,7 +126,9 @@ class ReplacementLaw(IndependenceLaw):
         self, first: Tensor, second: Tensor, dims: tuple[TokenDim, ...], change: InputChange
     ) -> tuple[Tensor, Tensor]:
         assert change.replaced_slots is not None
-        unchanged = self._unchanged_entries(tuple(first.shape), dims, change.replaced_slots.shape[1])
+        rows, tokens = change.replaced_slots.shape
+        has_rows = first.shape[:1] == (rows,)  # a witness is searched for where the axes are not known too
+        unchanged = self._unchanged_entries(tuple(first.shape), dims, tokens) if has_rows else None
         if unchanged is None:
             raise OutputShapeError(UNKNOWN_ROWS)
         mask = torch.from_numpy(np.array(unchanged))
