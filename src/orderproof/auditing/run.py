@@ -176,12 +176,12 @@ class _AuditRun:
         reason = self.export_timeout
         if not reason:
             try:
+                options = ProofOptions(expect=stated, other_calls=not self.fast, theorem_seconds=self.timeout)
                 with preserved_settings(self.context.subject.name), time_limit(self.timeout):
                     if applies(self.context, law):
                         begin(law)
                     self.findings.extend(
-                        with_law(f, stated=stated is not None)
-                        for f in prove_law(self.context, law, ProofOptions(expect=stated, other_calls=not self.fast))
+                        with_law(f, stated=stated is not None) for f in prove_law(self.context, law, options)
                     )
             except TimeLimitExceeded:
                 reason = f"not done after {self.timeout:g} s"
