@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
+from orderproof import prove
 from orderproof.errors import SubjectError
-from tests.models.onnx_file.graphs import Array
+from tests.models.onnx_file.graphs import Array, model_of
 from tests.models.onnx_file.runtime import both_results, check_same
 
 Draw = np.random.Generator
@@ -174,3 +178,29 @@ def test_the_scores_as_an_output_are_refused() -> None:
     arrays = [real(np.random.default_rng(0), 2, 2, 3, 4)] * 3
     with pytest.raises(SubjectError, match="Attention is not supported with the scores as an output"):
         both_results("Attention", arrays, {}, version=23, outputs=("y", "", "", "scores"))
+
+
+@pytest.mark.parametrize("name", ["MultiHeadAttention", "GroupQueryAttention"])
+def test_a_file_of_a_fused_operator_has_a_theorem(name: str, tmp_path: Path) -> None:
+    weights = {key: np.random.default_rng(0).normal(size=(32, 32)).astype(np.float32) for key in "qkv"}
+    nodes = [helper.make_node("MatMul", ["x", key], [f"own_{key}"], name=key) for key in "qkv"]
+    attributes: dict[str, Any] = {"num_heads": 2, "unidirectional": 1}
+    names = ["own_q", "own_k", "own_v"]
+    if name == "GroupQueryAttention":
+        attributes = {"num_heads": 2, "kv_num_heads": 2}
+        names += ["", "", "lengths", "count"]
+        nodes += [
+            helper.make_node("Shape", ["x"], ["rows"], end=1),
+            helper.make_node("Shape", ["x"], ["size"], start=1, end=2),
+            helper.make_node("Sub", ["size", "one"], ["last"]), helper.make_node("Expand", ["last", "rows"], ["wide"]),
+            helper.make_node("Cast", ["wide"], ["lengths"], to=onnx.TensorProto.INT32),
+            helper.make_node("Cast", ["size"], ["count"], to=onnx.TensorProto.INT32),
+        ]  # fmt: skip
+    nodes.append(helper.make_node(name, names, ["y", "key", "value"], domain=MICROSOFT, **attributes))
+    inputs = {"x": (onnx.TensorProto.FLOAT, ["batch", "sequence", 32])}
+    model = model_of(nodes, inputs, ["y"], {**weights, "one": np.array([1])})
+    model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
+    onnx.save(model, tmp_path / "model.onnx")
+    finding = prove(str(tmp_path / "model.onnx"), "causal")
+    assert finding.verdict == "proved"
+    assert finding.theorem is not None
