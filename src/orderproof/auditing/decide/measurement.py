@@ -21,7 +21,7 @@ from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import Place, first_difference_place
 from orderproof.auditing.explain.kept_value import kept_value_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
-from orderproof.auditing.search.lengths import merge_lengths, onset, run_at_lengths
+from orderproof.auditing.search.lengths import ShowComparisons, merge_lengths, onset, run_at_lengths, show_nothing
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import skipped_thresholds
@@ -47,8 +47,9 @@ from orderproof.tolerances import (
 
 
 def measure_law(
-    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None = None
-) -> Finding:
+    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None = None,
+    show: ShowComparisons = show_nothing,
+) -> Finding:  # fmt: skip
     """The finding of one law for a model of this kind. Never raises for what the model does.
 
     Warnings are ignored: where a caller turns them into errors, a deprecated argument inside a library would leave
@@ -56,12 +57,13 @@ def measure_law(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _measure_law(adapter, law, calls, kind=kind, expect=expect)
+        return _measure_law(adapter, law, calls, kind, expect, show)
 
 
 def _measure_law(
-    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None
-) -> Finding:
+    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, kind: str, expect: Expectation | None,
+    show: ShowComparisons,
+) -> Finding:  # fmt: skip
     began = time.perf_counter()
     expected = expect or law.expected_of(adapter, kind)
     try:
@@ -71,7 +73,7 @@ def _measure_law(
             verdict: Verdict = "undecided" if failure else "not_applicable"
             finding = _without_result(law, expected, adapter, verdict, failure or reason)
         else:
-            finding = _measure(adapter, law, calls, expected)
+            finding = _measure(adapter, law, calls, expected, show)
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
         finding = _without_result(law, expected, adapter, "undecided", failure_reason(error))
     return finding.model_copy(update={"seconds": time.perf_counter() - began})
@@ -84,9 +86,11 @@ def _without_result(
     return finding_of(law, verdict, reason, expected=expected, scope=scope, output=adapter.output_name)
 
 
-def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expected: Expectation) -> Finding:
+def _measure(
+    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expected: Expectation, show: ShowComparisons
+) -> Finding:
     tolerance = _tolerance(law, calls)
-    every = list(run_at_lengths(law, calls, tolerance))
+    every = list(run_at_lengths(law, calls, tolerance, show))
     results = merge_lengths(every, calls.default_length)
     completed = [r for r in results if r.record.float32 is not None and not r.comparison.informational]
     deciding = _deciding_result(completed)

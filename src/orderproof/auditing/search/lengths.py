@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +21,21 @@ from orderproof.tolerances import MAX_NOISE
 _ORDER: tuple[Verdict, ...] = ("refuted", "undecided", "held", "not_applicable")
 
 
-def run_at_lengths(law: MeasuredLaw, calls: CachedCalls, tolerance: float) -> Iterator[ComparisonResult]:
+ShowComparisons = Callable[[int, int], None]  # the comparisons that are done, and those that are planned
+
+
+def show_nothing(_done: int, _planned: int) -> None:
+    """Show no progress."""
+
+
+def run_at_lengths(
+    law: MeasuredLaw, calls: CachedCalls, tolerance: float, show: ShowComparisons = show_nothing
+) -> Iterator[ComparisonResult]:
     """The results of all comparisons of a law, at the default length first."""
     default = calls.default_length
     others = [n for n in measured_lengths(calls.adapter) if n != default] if law.every_length else []
     refuted: set[str] = set()  # groups
+    done = planned = 0
     for length in (default, *others):
         try:
             comparisons = list(law.comparisons(calls.at_length(length)))
@@ -34,11 +44,14 @@ def run_at_lengths(law: MeasuredLaw, calls: CachedCalls, tolerance: float) -> It
             if length == default or is_internal(error):
                 raise
             continue  # the law has no comparison at this length
+        planned = planned or len(comparisons) * (1 + len(others))
         for comparison in comparisons if not random else ():
             group = comparison.group or comparison.description
             result = run_comparison(comparison, calls, length, tolerance, law, refuted_before=group in refuted)
             if result.verdict == "refuted":
                 refuted.add(group)
+            done += 1
+            show(done, max(done, planned))
             yield result
 
 
