@@ -178,7 +178,18 @@ def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     laws = [word for name in NAMES for word in ("--law", name)]
-    command = [sys.executable, "-m", "orderproof", "audit", "hang.py:hang", *laws, "--json", "part.json", "--html", "part.html"]
+    command = [
+        sys.executable,
+        "-m",
+        "orderproof",
+        "audit",
+        "hang.py:hang",
+        *laws,
+        "--json",
+        "part.json",
+        "--html",
+        "part.html",
+    ]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     process = start_interruptible(
         command,
