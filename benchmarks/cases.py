@@ -61,14 +61,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", type=Path, help="write the table to this file too")
     arguments = parser.parse_args()
-    rows, ratios = [], []
+    rows, ratios, reported = [], [], []
     print(HEAD)
-    for case in tomllib.loads((FOLDER / "cases.toml").read_text(encoding="utf-8"))["case"]:
+    listed = tomllib.loads((FOLDER / "cases.toml").read_text(encoding="utf-8"))
+    for case in listed["case"]:
         row, ratio = row_of(case)
         print(row, flush=True)
         rows.append(row)
         ratios.append(ratio)
-    median = f"median ratio {statistics.median(ratios):.2f}, wanted at most 2"
+        reported += [ratio] * (case["file"] in listed["reported"])
+    median = (
+        f"median ratio {statistics.median(reported):.2f} over the {len(reported)} cases of others, wanted at most 2; "
+    )
+    median += f"{statistics.median(ratios):.2f} over all {len(ratios)}"
     print(median)
     if arguments.markdown:
         arguments.markdown.write_text(page(rows, median), encoding="utf-8")

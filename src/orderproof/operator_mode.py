@@ -8,7 +8,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """A dispatch mode for eager calls: torch would import its compiler, half a second or more, to skip the methods."""
+    """A dispatch mode for eager calls: torch would import its compiler, half a second or more, to skip the methods.
+
+    It sees operators with nested functions too, such as flex attention.
+    """
+
+    supports_higher_order_operators = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)  # type: ignore[no-untyped-call]

@@ -32,7 +32,7 @@ ROLES = {
     "held": "the same in every call",
     "cache": "given back for further tokens",
 }
-NO_ARGUMENT = "none"  # stated where a module takes no padding mask, or no position ids
+NO_ARGUMENT = "none"  # stated where a module takes no position ids
 MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 1 or True -> these are pads
 MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do
 WEIGHTS_FILE = "model.safetensors"
@@ -106,6 +106,14 @@ StatedAxes = Mapping[str, Sequence[str] | str] | Sequence[str] | str  # of outpu
 
 
 @dataclass(frozen=True)
+class StatedMask:
+    """The argument of a padding mask; `marks_pads` is None if it is not said which tokens have 1 or True."""
+
+    name: str
+    marks_pads: bool | None = None
+
+
+@dataclass(frozen=True)
 class Layout:
     """Statements of a user about the axes, the arguments and the mode of a module.
 
@@ -113,7 +121,7 @@ class Layout:
         token_axis: The token axis of the first input with tokens, or one entry for each input.
         outputs: The axes of outputs.
         together: Inputs of one length are one sequence.
-        mask: The argument that takes a padding mask, as `parse_stated_mask` reads it.
+        mask: The argument that takes a padding mask.
         position_ids: The argument that takes position ids, or `NO_ARGUMENT`.
         mode: One of `MODES`: the mode in which the module is audited.
         roles: By the name of an example input, one of `ROLES`.
@@ -123,7 +131,7 @@ class Layout:
     token_axis: int | Sequence[int | None] | None = None
     outputs: StatedAxes | None = None
     together: bool = False
-    mask: str | None = None
+    mask: StatedMask | None = None
     position_ids: str | None = None
     mode: str = "eval"
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -137,7 +145,7 @@ class Layout:
     @property
     def named_arguments(self) -> tuple[str, ...]:
         """The arguments that are stated not to be the tokens."""
-        mask = (self.mask or NO_ARGUMENT).partition("=")[0]
+        mask = self.mask.name if self.mask else None
         return (*self.roles, *(name for name in (mask, self.position_ids) if name not in (None, NO_ARGUMENT)))
 
     def with_roles(self, roles: Mapping[str, str] | None) -> Layout:
@@ -150,7 +158,7 @@ class Layout:
             if (kind == "mask" and layout.mask) or (kind == "positions" and layout.position_ids):
                 raise UsageError(f"expected the role {kind} for one argument; got it for {name!r} too")
             if kind == "mask":
-                layout = replace(layout, mask=f"{name}={marked}" if marked else name)
+                layout = replace(layout, mask=StatedMask(name, MARKED_TOKENS.get(marked)))
             elif kind == "positions":
                 layout = replace(layout, position_ids=name)
             else:
@@ -191,22 +199,6 @@ def parse_roles(texts: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(f"expected the role of {name!r} once; got {text!r} too")
         found[name] = role
     return found
-
-
-@dataclass(frozen=True)
-class StatedMask:
-    """The argument of a padding mask; `marks_pads` is None if it is not said which tokens have 1 or True."""
-
-    name: str
-    marks_pads: bool | None = None
-
-
-def parse_stated_mask(text: str) -> StatedMask | None:
-    """`visible`, `visible=real`, `hidden=pads`, or None for `none`. Raises `UsageError`."""
-    name, equals, marked = text.partition("=")
-    if not name.isidentifier() or (equals and (marked not in MARKED_TOKENS or name == NO_ARGUMENT)):
-        raise UsageError(f"expected a mask as NAME, NAME=real, NAME=pads or {NO_ARGUMENT}; got {text!r}")
-    return None if name == NO_ARGUMENT else StatedMask(name, MARKED_TOKENS.get(marked))
 
 
 def parse_stated_axes(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]] | None:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from orderproof import audit, prove
 from orderproof.models import from_module
+from orderproof.models.call_arguments import template_call
 from orderproof.models.roles.computed_inputs import triangular_mask
 
 TOKENS = torch.randn(2, 7, 16)
@@ -95,3 +97,48 @@ def test_triangular_masks_are_recognised(diagonal):
     assert triangular_mask(torch.rand(7, 7), 7) is None
     assert triangular_mask(torch.ones(7, 7), 7) is None
     assert triangular_mask(torch.ones(7, 5).tril(), 7) is None
+
+
+class FlexAttention(nn.Module):
+    """Flex attention with two heads, under a block mask that it is given."""
+
+    def forward(self, x, block_mask):
+        heads = x.unflatten(-1, (2, -1)).transpose(1, 2)
+        return x + flex_attention(heads, heads, heads, block_mask=block_mask).transpose(1, 2).flatten(2)
+
+
+def block_mask(mask: Tensor):
+    """The block mask of a mask [row, head, token, token]; an axis of size 1 is for all."""
+    rows, heads = (size > 1 for size in mask.shape[:2])
+
+    def visible(row, head, query, key):
+        return mask[row * rows, head * heads, query, key]
+
+    return create_block_mask(visible, *mask.shape, device="cpu")
+
+
+DOCUMENT = torch.tensor([0, 0, 0, 1, 1, 1, 1])
+WITHIN = CAUSAL & (DOCUMENT[:, None] == DOCUMENT)
+BLOCKED = {
+    "triangular mask": CAUSAL[None, None],
+    "mask of packed documents [token, token]": WITHIN[None, None],
+    "moves with its row, held otherwise": WITHIN.expand(2, 2, 7, 7) & torch.tensor([True, False])[None, :, None, None],
+}
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize(("role", "mask"), BLOCKED.items(), ids=["triangular", "documents", "of each head"])
+def test_block_mask_has_the_role_of_the_mask_that_it_stands_for(role, mask):
+    subject = from_module(FlexAttention(), (TOKENS, block_mask(mask)))
+    described = {x.name: x.role for x in subject.input_roles}
+    assert described["block_mask"] == role
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_call_builds_the_block_mask_that_it_was_given():
+    per_row = torch.stack([CAUSAL, WITHIN])[:, None].expand(2, 2, 7, 7).clone()
+    per_row[:, 1] = CAUSAL
+    module, given = FlexAttention(), block_mask(per_row)
+    called, inputs = template_call(module, (TOKENS, given), ("x", "block_mask"))
+    assert torch.equal(inputs["block_mask"], per_row)
+    assert torch.allclose(called(*inputs.values()), module(TOKENS, given))

@@ -27,9 +27,9 @@ from orderproof.auditing.work import Progress
 from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, find_model_law
 from orderproof.laws.measured import MeasuredLaw
-from orderproof.models import Subject, bundled, from_adapter, from_module, load
+from orderproof.models import Subject, bundled, from_adapter, load
 from orderproof.models.modes import check_mode
-from orderproof.models.plain_module import Inputs, refuse_layout
+from orderproof.models.plain_module import Inputs, of_layout, refuse_layout
 from orderproof.models.process_state import preserved_settings
 from orderproof.models.trial_call import call_timeout
 from orderproof.recording.owned_state import shared_walks
@@ -57,7 +57,7 @@ def as_subject(
     if isinstance(subject, str):
         return load(subject, inputs=inputs, layout=layout, assume=assume)
     if isinstance(subject, nn.Module | ExportedProgram):
-        return from_module(subject, inputs, assume=assume, **vars(layout))
+        return of_layout(subject, inputs, layout, assume=assume)
     if subject is not None and not isinstance(subject, Subject | ModelAdapter):
         raise UsageError(
             f"expected a torch.nn.Module, a text such as arch:llama, or a subject; got {_described(subject)}"

@@ -27,6 +27,7 @@ from orderproof.cli.ceiling import ceiling
 from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.configured import ConfiguredCommand
+from orderproof.cli.conventions import conventions
 from orderproof.cli.explain import explain
 from orderproof.cli.init import init
 from orderproof.cli.list_command import list_command
@@ -91,6 +92,7 @@ app.command("card")(card)
 app.command("claims")(claims)
 app.command("compare", epilog=COMPARE_EPILOG)(compare)
 app.command("ceiling")(ceiling)
+app.command("conventions")(conventions)
 app.command("explain")(explain)
 app.command("init")(init)
 app.command("list")(list_command)

@@ -47,8 +47,6 @@ class PerturbedRounding(OperatorMode):
     `exact` is a dtype whose rounding is not looked at.
     """
 
-    supports_higher_order_operators = True
-
     def __init__(self, seed: int, exact: torch.dtype | None = None) -> None:
         super().__init__()
         self.perturbed = False

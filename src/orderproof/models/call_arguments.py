@@ -1,16 +1,19 @@
 """Arguments of a call as people have them: tensors in containers and dataclasses, together with numbers and flags.
 
-The tensors are the inputs of a subject; everything else is the same in every call.
+The tensors are the inputs of a subject; everything else is the same in every call. A block mask of flex attention is
+given as the mask [row, head, token, token] that it stands for, from which a call builds it again.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from orderproof.models.forward_arguments import PassesKeywordsOn
@@ -21,6 +24,35 @@ class _Hole:
     """The place of a tensor."""
 
     number: int
+
+
+_ANY_LENGTH = 1 << 28  # the size of a block that has all tokens of a call
+
+
+@dataclass(frozen=True)
+class _BlockMaskHole(_Hole):
+    """The place of a block mask of flex attention, and what it is built with besides its mask."""
+
+    has_rows: bool
+    has_heads: bool
+
+    def filled(self, mask: Tensor) -> Any:
+        """The block mask of a mask [..., token, token]: one block, since an eager call reads single entries."""
+        from torch.nn.attention.flex_attention import BlockMask  # slow to import
+
+        whole = mask[(None,) * (4 - mask.dim())].bool()
+
+        def visible(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            return whole[row * self.has_rows, head * self.has_heads, query, key]
+
+        one = torch.ones(*whole.shape[:2], 1, dtype=torch.int32, device=whole.device)
+        return BlockMask.from_kv_blocks(
+            one,
+            0 * one[..., None],
+            BLOCK_SIZE=_ANY_LENGTH,
+            mask_mod=visible,
+            seq_lengths=(whole.shape[2], whole.shape[3]),
+        )
 
 
 class TemplateCall(PassesKeywordsOn):
@@ -61,10 +93,26 @@ def _emptied(name: str, value: Any, found: dict[str, Tensor]) -> Any:
         free = name if name and name not in found else f"input {len(found)}"
         found[free] = value
         return _Hole(len(found) - 1)
+    if (mask := _mask_of_blocks(value)) is not None:
+        has_rows, has_heads = (size > 1 for size in mask.shape[:2])
+        _emptied(name, mask, found)
+        return _BlockMaskHole(len(found) - 1, has_rows, has_heads)
     return _mapped(value, lambda key, part: _emptied(key if isinstance(key, str) else name, part, found))
 
 
+def _mask_of_blocks(value: Any) -> Tensor | None:
+    """The mask [row, head, token, token] that a block mask stands for; None for other values."""
+    flex = sys.modules.get("torch.nn.attention.flex_attention")
+    if flex is None or not isinstance(value, flex.BlockMask):
+        return None
+    device = value.kv_num_blocks.device
+    mask: Tensor = flex.create_mask(value.mask_mod, *value.shape, device=str(device))
+    return mask
+
+
 def _filled(value: Any, tensors: Sequence[Tensor]) -> Any:
+    if isinstance(value, _BlockMaskHole):
+        return value.filled(tensors[value.number])
     if isinstance(value, _Hole):
         return tensors[value.number]
     return _mapped(value, lambda _, part: _filled(part, tensors))

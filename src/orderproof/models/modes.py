@@ -109,6 +109,8 @@ class _Operators(OperatorMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         given = [repr(a) for a in (*args, *(kwargs or {}).values()) if a is None or isinstance(a, bool | int | float)]
-        draws = torch.Tag.nondeterministic_seeded in func.tags
+        draws = torch.Tag.nondeterministic_seeded in getattr(
+            func, "tags", ()
+        )  # an operator with nested functions has none
         self.called.append((str(func), tuple(given), draws))
         return func(*args, **(kwargs or {}))

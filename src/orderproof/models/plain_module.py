@@ -66,8 +66,6 @@ def from_module(
     token_axis: int | Sequence[int | None] | None = None,
     outputs: StatedAxes | None = None,
     together: bool = False,
-    mask: str | None = None,
-    position_ids: str | None = None,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
     name: str | None = None,
@@ -86,9 +84,6 @@ def from_module(
             "feature")}, or only the axes if there is one output. "batch" and "token" have a meaning ("1+token": one
             entry precedes the tokens), other names have none.
         together: Inputs of one length are one sequence, even if the module takes them with different lengths.
-        mask: The argument that takes a padding mask [row, token], instead of the one that is found: "visible" (calls
-            decide how it marks pads), "visible=real" (1 or True at real tokens), "hidden=pads" (at pads), or "none".
-        position_ids: The argument that takes position ids [row, token], or "none".
         roles: The roles of inputs by name, instead of those that are derived: "mask", "mask:real", "mask:pads",
             "positions", "companion" (moves with the tokens), "held" (the same in every call) or "cache" (also of an
             argument that is no input).
@@ -104,13 +99,27 @@ def from_module(
         UsageError: An argument does not fit.
 
     """
+    layout = Layout(token_axis, outputs, together, mode=mode).with_roles(roles)
+    return of_layout(module, inputs, layout, name=name, length=length, assume=assume)
+
+
+def of_layout(
+    module: nn.Module | ExportedProgram,
+    inputs: Inputs | None,
+    layout: Layout,
+    *,
+    name: str | None = None,
+    length: int | None = None,
+    assume: Mapping[str, Any] | None = None,
+) -> Subject:
+    """The subject of a module, as `from_module` describes it."""
+    mode, token_axis = check_mode(layout.mode), layout.token_axis
     if isinstance(module, ExportedProgram):
         name = name or "exported program"
         module, inputs = exported_module(module, inputs, name)
     if not isinstance(module, nn.Module):
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__
-    layout = Layout(token_axis, outputs, together, mask, position_ids, check_mode(mode)).with_roles(roles)
     _check_device(module, inputs, name)
     mode_notes = switch_mode(module, training=mode == "train")
     if inputs is None and _is_pretrained(module):

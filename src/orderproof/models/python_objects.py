@@ -20,7 +20,7 @@ from torch.export import ExportedProgram
 from orderproof.adapter import ModelAdapter
 from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
 from orderproof.models.plain_adapter import from_adapter
-from orderproof.models.plain_module import Inputs, from_module, refuse_layout
+from orderproof.models.plain_module import Inputs, of_layout, refuse_layout
 from orderproof.models.subject import Subject
 from orderproof.models.trial_call import check_trial_load
 from orderproof.object_names import on_import_path
@@ -67,7 +67,7 @@ def load_object(
         raise SubjectError(
             f"{spec}: example inputs must be a tensor, a tuple or a dict of tensors; got {_type_name(inputs)}"
         )
-    return from_module(model, inputs, name=name, assume=assume, **vars(layout))
+    return of_layout(model, inputs, layout, name=name, assume=assume)
 
 
 def made_object(spec: str, seed: int) -> Any:
@@ -75,12 +75,19 @@ def made_object(spec: str, seed: int) -> Any:
 
     Raises `SubjectError` if it cannot be imported or called.
     """
-    place, name = object_location(spec)
+    place = object_location(spec)[0]
     linecache.checkcache()  # the file may have changed since an earlier audit of this process
-    make = partial(_make, place, name, spec, seed)
+    make = partial(_make, spec, seed)
     _import_transformers_for(Path(place).expanduser())
     check_trial_load(spec, make)
     return make()
+
+
+def imported_object(spec: str) -> Any:
+    """The object itself, which is not called. Raises `SubjectError` if it cannot be imported."""
+    place, name = object_location(spec)
+    module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
+    return _resolve_attribute(module, name, spec)
 
 
 def _import_transformers_for(path: Path) -> None:
@@ -92,14 +99,13 @@ def _import_transformers_for(path: Path) -> None:
                 importlib.import_module("transformers.modeling_utils")
 
 
-def _make(place: str, name: str, spec: str, seed: int) -> Any:
+def _make(spec: str, seed: int) -> Any:
     with seeded_random(seed):
-        return _import_and_call(place, name, spec)
+        return _import_and_call(spec)
 
 
-def _import_and_call(place: str, name: str, spec: str) -> Any:
-    module = _from_file(Path(place).expanduser(), spec) if place.endswith(".py") else _from_package(place, spec)
-    target = _resolve_attribute(module, name, spec)
+def _import_and_call(spec: str) -> Any:
+    target = imported_object(spec)
     if isinstance(target, nn.Module | ModelAdapter):
         return target
     if not callable(target):

@@ -35,6 +35,6 @@ class _FlagReads(OperatorMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func.overloadpacket.__name__ in FLAG_READS and args and is_flag(args[0]):
+        if func.__name__.partition(".")[0] in FLAG_READS and args and is_flag(args[0]):
             self.answers.append(bool(result))
         return result

@@ -71,8 +71,6 @@ def compare_programs(
 class _Follow(OperatorMode):
     """Adds each operator to a program, and the functions that one runs in its place."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, program: Program, autocast: Autocast) -> None:
         super().__init__()
         self.program, self.autocast = program, autocast

@@ -50,8 +50,6 @@ _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 class Recorder(OperatorMode):
     """The dispatch mode, which adds operators to a graph."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, recorded: RecordedGraph, program: Program | None = None) -> None:
         super().__init__()
         self.recorded = recorded

@@ -43,8 +43,6 @@ def has_bfloat16_products() -> bool:
 
 
 class _Float32Products(OperatorMode):
-    supports_higher_order_operators = True
-
     def __torch_dispatch__(
         self, func: Any, types: Sequence[Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:

@@ -43,8 +43,6 @@ def _compared_ids(calls: CachedCalls) -> list[int]:
 class _ComparedIds(OperatorMode):
     """The integers with which a call compares integer tensors of this many elements."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, count: int) -> None:
         super().__init__()
         self.count, self.found = count, dict[int, None]()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError, UsageError, first_line
-from orderproof.models.plain_module import Inputs, from_module
+from orderproof.models.plain_module import Inputs, of_layout
 from orderproof.models.subject import Subject
 from orderproof.optional_packages import missing_packages, require_packages
 from orderproof.subject_spec import NO_LAYOUT, Layout
@@ -63,7 +63,7 @@ def load_onnx(
         f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
         "keep their values"
     )
-    subject = from_module(module, inputs, name=path.name, assume=assume, **vars(layout))
+    subject = of_layout(module, inputs, layout, name=path.name, assume=assume)
     notes.append(_compared(path, graph, subject))
     subject.notes = (*notes, *subject.notes)
     return subject

@@ -40,7 +40,7 @@ from orderproof.models.roles.mask_calls import first_that_hides, weakening_mask
 from orderproof.models.roles.packed_documents import DocumentInput
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument, counts_in_documents
 from orderproof.records.input_role import InputRole
-from orderproof.subject_spec import Layout, parse_stated_mask
+from orderproof.subject_spec import Layout
 
 MASK_NAMES = (*(mask.name for mask in KNOWN_MASKS), "mask", "attn_mask", "pad_mask", "input_mask", "valid_mask")
 LENGTH_NAME = re.compile(r"(^|_)(seq)?(len|lens|length|lengths)$")
@@ -218,9 +218,7 @@ def _mask(
 ) -> tuple[PaddingMask, str] | None:
     """The padding mask that an input is, or its lengths, and how that is known; None if it is none."""
     name, tensor = found.names[place], examples.tensors[place]
-    stated = None if layout.mask is None else parse_stated_mask(layout.mask)
-    if layout.mask is not None and stated is None:
-        return None
+    stated = layout.mask
     another = stated is not None and stated.name != name
     stated = None if another else stated
     forms = forms_of_mask(examples, name, place)

@@ -21,7 +21,7 @@ from orderproof.models.roles.optional_mask import (
     weakening_argument,
 )
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
-from orderproof.subject_spec import NO_ARGUMENT, Layout, parse_stated_mask
+from orderproof.subject_spec import NO_ARGUMENT, Layout
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class NamedArguments:
 
     def notes(self, layout: Layout) -> Iterator[str]:
         """How each argument is understood, for the report."""
-        if self.mask is None:
-            yield from ["no argument is a padding mask, as stated"] * (layout.mask is not None)
-        elif layout.mask is not None:
+        if self.mask is not None and layout.mask is not None:
             yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, as stated"
         elif isinstance(self.mask, MaskArgument) and self.mask.contradicted:
             yield (
@@ -69,7 +67,7 @@ class NamedArguments:
                 f"states; it is given with {self.mask.convention}; if calls are right, state it: --role "
                 f"{self.mask.name}=mask:{'real' if self.mask.marks_pads else 'pads'}"
             )
-        else:
+        elif self.mask is not None:
             why = "for its name" if self.mask.name in MASK_NAMES else "since it weakens a token in that way"
             why = "since it hides a token in that way" if self.mask_hides else why
             yield (
@@ -138,11 +136,8 @@ def _refuse_given(name: str, given: Sequence[str]) -> None:
 def _mask(calls: ModuleCalls, layout: Layout, call: Call, given: Sequence[str]) -> tuple[PaddingMask | None, bool]:
     """The mask among the optional arguments, and True if a call shows that it hides a token."""
     if layout.mask is not None:
-        stated = parse_stated_mask(layout.mask)
-        if stated is None:
-            return None, False
-        _refuse_given(stated.name, given)
-        return stated_mask_argument(calls, stated, call), False
+        _refuse_given(layout.mask.name, given)
+        return stated_mask_argument(calls, layout.mask, call), False
     known = known_mask_argument(calls, call, given)
     if known is not None:
         return known
@@ -160,7 +155,7 @@ def _position_ids(module: nn.Module, layout: Layout, given: Sequence[str]) -> Po
     _refuse_given(layout.position_ids, given)
     if not accepts_keyword(module, layout.position_ids):
         raise UsageError(
-            f"expected an argument of forward({', '.join(accepted)}) that takes position ids, or {NO_ARGUMENT}; got "
+            f"expected an argument of forward({', '.join(accepted)}) that takes position ids; got "
             f"{layout.position_ids!r}"
         )
     return PositionArgument(layout.position_ids)

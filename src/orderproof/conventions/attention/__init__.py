@@ -1,0 +1,1 @@
+"""Attention functions, and questions about them."""

@@ -1,0 +1,1 @@
+"""Questions about attention functions; a folder that is its own registry."""

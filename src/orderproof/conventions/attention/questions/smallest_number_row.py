@@ -1,0 +1,20 @@
+"""The output of a query to whose scores the smallest finite number is added."""
+
+import torch
+
+from orderproof.conventions.attention.function import AttentionFunction
+from orderproof.conventions.attention.mask_reading import KEYS, row_answer
+from orderproof.conventions.question import Question
+
+
+def _ask(function: AttentionFunction) -> str:
+    mask = torch.zeros(KEYS, KEYS)
+    mask[1] = torch.finfo(torch.float32).min
+    return row_answer(function.masked_weights(mask)[1])
+
+
+QUESTION = Question(
+    "smallest_number_row", "attention", "What does a query give if the smallest finite number is added to all scores?",
+    "A mask of finite numbers gives hidden keys equal weights; minus infinity gives NaN or zeros.",
+    _ask, frozenset({"mask"}),
+)  # fmt: skip

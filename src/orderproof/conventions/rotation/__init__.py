@@ -1,0 +1,1 @@
+"""Rotary functions, and questions about them."""

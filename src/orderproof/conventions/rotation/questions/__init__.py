@@ -1,0 +1,1 @@
+"""Questions about rotary functions; a folder that is its own registry."""

@@ -1,0 +1,51 @@
+"""The records of measured conventions, as plain data (schema version 1). Nothing here imports torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from orderproof.records.document import Document, Record, schema_version
+
+SCHEMA_VERSION = 1
+NOT_TAKEN = "takes none"  # the answer of a function that has no such argument
+FunctionKind = Literal["attention", "rotation"]
+
+
+class QuestionRecord(Record):
+    """A question, and what breaks where two functions answer it differently."""
+
+    name: str
+    kind: FunctionKind
+    text: str
+    breaks: str
+
+
+class AnswersRecord(Record):
+    """The answers of one function."""
+
+    function: str
+    kind: FunctionKind
+    version: str  # "torch 2.13.0", or the file of the user's function
+    layout: str  # of its queries, or of what it rotates: "[row, head, token, width]"
+    answers: dict[str, str]  # question -> answer
+
+
+class ConventionsReport(Document):
+    """Conventions of some functions."""
+
+    schema_version: int = schema_version(SCHEMA_VERSION)
+    kind: Literal["conventions"] = "conventions"
+    questions: tuple[QuestionRecord, ...]
+    functions: tuple[AnswersRecord, ...]
+    against: str = ""  # the function that the first is compared with
+    differing: tuple[str, ...] = ()  # the questions that these two answer differently
+
+    def asked(self, question: str) -> dict[str, str]:
+        """The answers to a question by function, of those that take its arguments."""
+        every = ((each.function, each.answers.get(question, NOT_TAKEN)) for each in self.functions)
+        return {function: answer for function, answer in every if answer != NOT_TAKEN}
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the compared functions differ, else 0."""
+        return int(bool(self.differing))

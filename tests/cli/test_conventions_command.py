@@ -1,0 +1,89 @@
+"""`orderproof conventions`: tables, a comparison, a list, and wrong input in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orderproof.records.conventions import ConventionsReport
+from tests.cli.conftest import Run
+
+SOURCE = """
+import math
+
+def hides(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return (scores if mask is None else scores.masked_fill(mask, -1e9)).softmax(-1) @ v
+
+def nothing(x):
+    return x
+
+number = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "layers.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    return path
+
+
+def test_a_function_that_differs_is_named_with_its_conventions(run: Run, file: Path):
+    code, out, err = run("conventions", f"{file}:hides", "--against", "torch.sdpa")
+    assert (code, err) == (1, "")
+    assert "hides differs from torch.sdpa in 6 conventions: boolean_mask, float_mask," in " ".join(out.split())
+    assert "True is hidden" in out
+    assert "soft_cap" not in out  # which neither takes
+
+
+def test_the_same_function_has_the_same_conventions(run: Run, file: Path):
+    code, out, _ = run("conventions", f"{file}:hides", "--against", f"{file}:hides")
+    assert code == 0
+    assert "have the same conventions" in out
+
+
+def test_json_alone_goes_to_standard_output(run: Run):
+    code, out, _ = run("conventions", "torch.sdpa", "--json", "-")
+    assert code == 0
+    report = ConventionsReport.from_json(out)
+    assert report.functions[0].answers["boolean_mask"] == "True is seen"
+    assert json.loads(out)["schema"] == 1
+
+
+def test_markdown_says_by_which_command_it_was_written(run: Run, tmp_path: Path):
+    path = tmp_path / "table.md"
+    code, out, _ = run("conventions", "torch.sdpa", "torch.multihead", "--markdown", str(path), "--quiet")
+    text = path.read_text(encoding="utf-8")
+    assert (code, out) == (0, "")
+    assert "Written by `orderproof conventions torch.sdpa torch.multihead`" in text
+    assert "| `torch.multihead` | True is hidden |" in text or "| `torch.multihead` | **True is hidden** |" in text
+
+
+def test_the_list_has_every_function(run: Run):
+    code, out, _ = run("conventions", "--list")
+    assert code == 0
+    assert "torch.sdpa\n" in out
+    assert "transformers.llama_rotary" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "expected a function or a library, or --list; got none"),
+        (("torch.spda",), "got 'torch.spda'; did you mean 'torch.sdpa'?"),
+        (("torch", "--against", "torch.sdpa", "onnx"), "expected one function with --against; got 2"),
+        (("torch.sdpa", "--against", "torch"), "expected one function with --against; torch has 7"),
+        (("FILE:nothing",), "expected a rotary function of vectors"),
+        (("FILE:number",), "expected a function; got int"),
+        (("FILE:hide",), "did you mean 'hides'"),
+        (("missing.py:f",), "missing.py:f: no file missing.py"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_line(run: Run, file: Path, arguments: tuple[str, ...], message: str):
+    code, out, err = run("conventions", *(each.replace("FILE", str(file)) for each in arguments))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
