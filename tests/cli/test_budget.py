@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from orderproof.cli import console, options
+from orderproof.cli.kept import with_accepted_left
 from orderproof.errors import UsageError
+from orderproof.records.audit import Finding, Report
 
 MODEL = """
 import torch
@@ -122,3 +124,16 @@ def test_the_rest_is_estimated_after_some_seconds(monkeypatch: pytest.MonkeyPatc
     for now, done in ((0.0, 0), (1.0, 10), (10.0, 50), (100.0, 100), (300.0, 300), (399.0, 399)):  # noqa: B007
         texts.append(estimate.text(done, 400))
     assert texts == ["", "", "about 70 s left", "about 5 min left", "about 2 min left", ""]
+
+
+def test_what_a_baseline_accepts_is_decided_again(cut: dict[str, Any]) -> None:
+    """An entry may expire: only the finding itself is taken over, not that it was accepted."""
+    found = Report.model_validate(cut)
+    accepted = found.model_copy(update={"findings": (_met(found.findings[0]), *found.findings[1:]), "left": ("batch",)})
+    assert with_accepted_left(accepted, found).left == ("batch", "permutation")
+    without = accepted.model_copy(update={"basis": None})
+    assert with_accepted_left(without, found).left == ("batch",)
+
+
+def _met(finding: Finding) -> Finding:
+    return finding.model_copy(update={"expectation_met": True, "expected": "any"})
