@@ -158,6 +158,35 @@ ROTATIONS = {
 }
 
 
+TABLE = torch.randn(16, 8, generator=torch.Generator().manual_seed(0))
+
+
+def clamped(positions):
+    return TABLE[positions.clamp(0, 15)]
+
+
+def repeated(positions):
+    return TABLE[positions % 16]
+
+
+def cut(position_ids):
+    return TABLE[position_ids.long()]
+
+
+def of_rows(pos):
+    """Positions [row, token]; pads have zeros."""
+    _rows, _tokens = pos.shape
+    return torch.where(pos[..., None] < 0, 0.0, TABLE[pos.clamp(min=0)])
+
+
+TABLES = {
+    "clamped": (clamped, {"after_the_end": "that of the last position", "before_the_start": "that of position 0"}),
+    "repeated": (repeated, {"after_the_end": "that of position 0", "before_the_start": "that of the last position"}),
+    "cut": (cut, {"after_the_end": "refused", "between_two": "rounded down, in silence"}),
+    "of_rows": (of_rows, {"before_the_start": "zeros", "between_two": "refused"}),
+}
+
+
 def rotate_from(x, offset=0):
     """A rotation whose positions count from an offset; heads are behind tokens."""
     return rotate(x.transpose(1, 2), torch.arange(offset, offset + x.shape[1])).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""A library whose attention and rotary functions are asked by name."""
+"""A library whose functions are asked by name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orderproof.conventions.attention.function import AttentionFunction
+from orderproof.conventions.positions.function import PositionTable
 from orderproof.conventions.rotation.function import RotaryFunction
 
-AnyFunction = AttentionFunction | RotaryFunction
+AnyFunction = AttentionFunction | RotaryFunction | PositionTable
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,10 @@ from torch import Tensor
 
 from orderproof.conventions.attention.function import AttentionFunction
 from orderproof.conventions.library import AnyFunction
+from orderproof.conventions.positions.function import LENGTH, PositionTable
+from orderproof.conventions.positions.function import WIDTH as TABLE_WIDTH
 from orderproof.conventions.rotation.function import RotaryFunction
+from orderproof.errors import UnsupportedCallError
 
 BASE = 10_000.0
 Run = Callable[[Any, Mapping[str, Any]], Any]  # (model, arrays by name) -> the first output
@@ -20,7 +23,7 @@ _FLAGS = frozenset({"mask", "causal", "scale", "soft_cap", "grouped"})
 
 
 def functions(run: Run, version: str, opsets: Sequence[int]) -> tuple[AnyFunction, ...]:
-    """Attention of some opsets and the rotations of opset 23, as an implementation of ONNX runs them."""
+    """Attention of some opsets, rotations and `Gather` of the first, as an implementation of ONNX runs them."""
     axes = "[row, head, token, width]"
     attention = (
         AttentionFunction(
@@ -33,7 +36,15 @@ def functions(run: Run, version: str, opsets: Sequence[int]) -> tuple[AnyFunctio
         RotaryFunction(name, f"{version}, opset {opsets[0]}", axes, partial(_rotate, run, opsets[0], interleaved))
         for name, interleaved in (("rotary", 0), ("rotary_interleaved", 1))
     )
-    return (*attention, *rotary)
+    table = torch.randn(LENGTH, TABLE_WIDTH, generator=torch.Generator().manual_seed(0))
+
+    def gather(positions: Tensor) -> Tensor:
+        if positions.is_floating_point():
+            raise UnsupportedCallError("indices are integers")
+        return _of_node(run, opsets[0], "Gather", {"table": table, "positions": positions}, {"axis": 0})
+
+    gathered = PositionTable("gather", f"{version}, opset {opsets[0]}", "[token, width]", gather)
+    return (*attention, *rotary, gathered)
 
 
 def _attend(run: Run, opset: int, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:

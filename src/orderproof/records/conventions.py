@@ -8,7 +8,7 @@ from orderproof.records.document import Document, Record, schema_version
 
 SCHEMA_VERSION = 1
 NOT_TAKEN = "takes none"  # the answer of a function that has no such argument
-FunctionKind = Literal["attention", "rotation"]
+FunctionKind = Literal["attention", "rotation", "positions"]
 
 
 class QuestionRecord(Record):

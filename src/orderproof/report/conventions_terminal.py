@@ -68,4 +68,4 @@ def conventions_markdown(report: ConventionsReport, command: str) -> str:
         "Each answer is read off the output of a call. An answer that is not the most common one is bold; a function "
     )
     read += "that has no such argument is left out, and *refused* is an error of the call."
-    return "\n\n".join(["# Conventions of attention and rotary functions", about, read, *parts]) + "\n"
+    return "\n\n".join(["# Conventions of attention, rotations and position tables", about, read, *parts]) + "\n"

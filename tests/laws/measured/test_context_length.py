@@ -111,3 +111,16 @@ def test_two_ways_to_the_same_positions_must_agree_past_the_end() -> None:
 
 def test_model_without_order_is_not_blamed() -> None:
     assert broken(ranged(tiny_encoder("none"))) == []
+
+
+class Latents(TransformerAdapter):
+    """A fixed number of outputs, whatever the number of tokens: latents that read them."""
+
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **kwargs: Any) -> ModelOutput:
+        answer = super().call(tokens, positions=positions, **kwargs)
+        return ModelOutput(answer.output.mean(1, keepdim=True).expand(-1, EXAMPLE_LENGTH - 1, -1), answer.cache)
+
+
+def test_a_fixed_number_of_latents_is_no_cut() -> None:
+    found = ranged(tiny_encoder(of=Latents), ids=False)
+    assert not [text for text in broken(found) if "an output for each" in text]

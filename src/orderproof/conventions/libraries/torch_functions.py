@@ -11,7 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from orderproof.conventions.attention.function import WIDTH, AttentionFunction
-from orderproof.conventions.library import Library
+from orderproof.conventions.library import AnyFunction, Library
+from orderproof.conventions.positions import function as tables
 from orderproof.errors import UnsupportedCallError
 
 
@@ -71,11 +72,14 @@ def _onnx(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
     return found
 
 
-def _functions() -> tuple[AttentionFunction, ...]:
+def _functions() -> tuple[AnyFunction, ...]:
     flags, plain = frozenset({"mask", "causal", "scale", "grouped"}), frozenset({"mask", "causal"})
     make = partial(AttentionFunction, version=f"torch {torch.__version__}")
     axes, joined = "[row, head, token, width]", "[row, token, head and width]"
+    table = nn.Embedding(tables.LENGTH, tables.WIDTH)
     return (
+        tables.PositionTable("embedding", f"torch {torch.__version__}", "[token, width]", table),
+        tables.PositionTable("indexing", f"torch {torch.__version__}", "[token, width]", lambda x: table.weight[x]),
         make("sdpa", layout=axes, takes=flags, attend=_sdpa),
         make("sdpa_math", layout=axes, takes=flags, attend=_math),
         make("flex", layout=axes, takes=flags - {"causal"}, attend=_flex),

@@ -6,10 +6,13 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from orderproof.conventions.attention.function import WIDTH, AttentionFunction
 from orderproof.conventions.library import AnyFunction, Library
+from orderproof.conventions.positions.function import LENGTH, PositionTable
+from orderproof.conventions.positions.function import WIDTH as TABLE_WIDTH
 from orderproof.conventions.rotation.function import RotaryFunction
 
 
@@ -66,6 +69,20 @@ def _gptj_rotation(x: Tensor, positions: Tensor) -> Tensor:
     return found.transpose(1, 2)
 
 
+def _bart_table() -> Any:
+    from transformers.models.bart.modeling_bart import BartLearnedPositionalEmbedding
+
+    module = BartLearnedPositionalEmbedding(LENGTH, TABLE_WIDTH)
+    return lambda positions: module(positions[None], position_ids=positions)[0]
+
+
+def _opt_table() -> Any:
+    from transformers.models.opt.modeling_opt import OPTLearnedPositionalEmbedding
+
+    module = OPTLearnedPositionalEmbedding(LENGTH, TABLE_WIDTH)
+    return lambda positions: module(torch.ones(1, len(positions)), position_ids=positions[None])[0]
+
+
 def _functions() -> tuple[AnyFunction, ...]:
     import transformers
 
@@ -78,6 +95,8 @@ def _functions() -> tuple[AnyFunction, ...]:
         make("eager_gemma2", takes=flags | {"soft_cap"}, attend=_eager_with_cap),
         rotary("llama_rotary", layout=axes, rotate=_llama_rotation),
         rotary("gptj_rotary", layout=axes, rotate=_gptj_rotation),
+        PositionTable("bart_positions", version, "[token, width]", _bart_table()),
+        PositionTable("opt_positions", version, "[token, width]", _opt_table()),
     )
 
 

@@ -6,10 +6,12 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from orderproof.conventions.attention.function import AttentionFunction
 from orderproof.conventions.library import AnyFunction, Library
+from orderproof.conventions.positions.function import LENGTH, WIDTH, PositionTable
 from orderproof.conventions.rotation.function import RotaryFunction
 
 
@@ -35,6 +37,19 @@ def _rotation(x: Tensor, positions: Tensor) -> Tensor:
     return found
 
 
+def _table(name: str) -> PositionTable:
+    from x_transformers import x_transformers  # type: ignore[import-untyped]
+
+    learned = x_transformers.AbsolutePositionalEmbedding(WIDTH, LENGTH)
+    module = learned if name == "learned_positions" else x_transformers.ScaledSinusoidalEmbedding(WIDTH)
+
+    def look_up(positions: Tensor) -> Tensor:
+        found: Tensor = module(torch.zeros(1, len(positions), WIDTH), pos=positions)
+        return found
+
+    return PositionTable(name, f"x-transformers {version('x-transformers')}", "[token, width]", look_up)
+
+
 def _functions() -> tuple[AnyFunction, ...]:
     named, axes = f"x-transformers {version('x-transformers')}", "[row, head, token, width]"
     make = partial(AttentionFunction, version=named, layout=axes)
@@ -43,6 +58,8 @@ def _functions() -> tuple[AnyFunction, ...]:
         make("attend", takes=flags | {"soft_cap"}, attend=_attend),
         make("attend_flash", takes=flags, attend=partial(_attend, flash=True)),
         RotaryFunction("rotary", named, axes, _rotation),
+        _table("learned_positions"),
+        _table("sinusoidal_positions"),
     )
 
 

@@ -101,12 +101,13 @@ def _finite_at_length(calls: CachedCalls, *, tokens: int) -> OutputPair:
 
 
 def _cuts_tokens(calls: CachedCalls, tokens: int) -> bool:
-    """True if a call gives fewer outputs than it has tokens."""
+    """True if a call gives fewer outputs than it has tokens, and one for each of fewer tokens, as latents are not."""
     try:
         expected, found = _count(calls, tokens=tokens)
+        usual = _count(calls, tokens=calls.default_length)
     except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
         return False
-    return bool(found < expected)
+    return bool(found < expected) and torch.equal(*usual)
 
 
 def _count(calls: CachedCalls, *, tokens: int) -> OutputPair:

@@ -1,0 +1,1 @@
+"""Tables of positions, and questions about them."""

@@ -1,0 +1,1 @@
+"""Questions about tables of positions; a folder that is its own registry."""
