@@ -77,7 +77,8 @@ class AuditRun:
         began, then = time.time_ns(), environment()
         with followed_reads() as read:
             report = self._audit(quiet=quiet)
-            basis = basis_of(read, self.determined.stated, began=began, environment_then=then)
+            is_needed = kept is not None or report.left
+            basis = basis_of(read, self.determined.stated, began=began, environment_then=then) if is_needed else None
         if basis is None:
             return report
         if kept is not None and not self.interrupted and not _is_cut_short(report, self.allowed.each):
