@@ -43,7 +43,8 @@ for two of them. Each claim has supporting results. A supporting result tests on
 its recorded graph; an identity, derived symbolically; a look at the graph; or a numerical comparison. The verdict
 follows from these results:
 
-- *proved*: every result that the statement depends on is as stated, by a proof or a counterexample;
+- *proved*: every result that the statement depends on is as stated; a law that holds is proved by lemmas, and a law
+  that fails is refuted by a counterexample;
 - *shown*: the same, but at least one result is numerical or a look at the graph;
 - *refuted*: a result contradicts the statement;
 - *undecided*: a result is undecided.

@@ -292,7 +292,7 @@ def not_cached(name: str, known: Collection[str]) -> CheckpointError:
         return CheckpointError(
             f"{name}: no such folder, and no such model in the local hub cache; the architecture is {ARCH_PREFIX}{name}"
         )
-    hint = did_you_mean(name, known, limit=4) if "/" not in name else ""
+    hint = did_you_mean(name, (), {each: ARCH_PREFIX + each for each in known}, limit=4) if "/" not in name else ""
     return CheckpointError(
         f"{name}: no such folder, and not in the local hub cache; download it first "
         f"(hf download {name}) or allow the network{hint}"

@@ -73,7 +73,7 @@ def test_killed_run_resumes_without_losing_or_repeating_rows(tmp_path: Path) -> 
     done = Counter(name for name, _ in begun(tmp_path))
     assert all(done[name] == done_before[name] for name in finished), "a finished row was repeated"
     assert sum(done.values()) <= 12 + 3  # only the rows that were in progress when it was killed
-    assert "finished: all of 12 architectures" in (tmp_path / "page").read_text()
+    assert "All 12 names of transformers" in (tmp_path / "page").read_text()
 
 
 def test_interrupted_run_stops_its_workers_and_writes_the_finished_rows(tmp_path: Path) -> None:
@@ -87,4 +87,4 @@ def test_interrupted_run_stops_its_workers_and_writes_the_finished_rows(tmp_path
     finished = len(rows_in(tmp_path / "store"))
     assert 2 <= finished < 12
     assert f"{finished} of 12 architectures finished" in out
-    assert f"finished: **{finished}, the others are not yet audited** of 12" in (tmp_path / "page").read_text()
+    assert f"{finished} of 12 names of transformers" in (tmp_path / "page").read_text()

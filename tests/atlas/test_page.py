@@ -1,16 +1,19 @@
-"""The atlas page: the same rows give the same page."""
+"""The summary and the table of the atlas: the same rows give the same pages."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
-from orderproof.atlas.counts import code_span, entry_summary, summary, undecided_reasons
+from orderproof.atlas.counts import code_span, entry_summary, summary
 from orderproof.atlas.document import AtlasDocument, build_document
 from orderproof.atlas.page import page
 from orderproof.atlas.row import AtlasRow, LawResult, empty_row, one_line, summarize_finding, with_failure
 from orderproof.atlas.runner import AtlasRequest, requested_document
 from orderproof.atlas.store import AtlasStore
+from orderproof.atlas.table import table_page
 from orderproof.records.audit import Entry, Finding, Scope, Theorem
 
 
@@ -60,26 +63,62 @@ def sample_rows() -> list[AtlasRow]:
     ]
 
 
-def test_the_page_says_which_proved_laws_are_theorems_for_every_length() -> None:
+def table(rows: list[AtlasRow]) -> list[tuple[str, ...]]:
+    """The lines of the table: name, kind, law, result, how it is known, evidence."""
+    made = table_page(document(rows, requested=len(rows)))
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', made, re.DOTALL)
+    assert match is not None
+    data: dict[str, Any] = json.loads(match[1])
+    return [
+        (
+            name, data["kinds"][kind], data["laws"][law], data["results"][result] + "!" * odd,
+            data["known"][known], data["texts"][text],
+        )
+        for name, kind, lines in data["rows"]
+        for law, result, known, text, odd in lines
+    ]  # fmt: skip
+
+
+def test_the_table_says_for_which_lengths_and_weights_a_law_is_proved() -> None:
     laws = (
         law("OP201", "causal", "proved", theorem="yes"),
-        law("OP203", "packing", "proved", call_mode="blocked", theorem="yes"),
+        law("OP203", "packing", "proved", call_mode="blocked", theorem="yes", weights="these"),
         law("OP101", "permutation", "proved", theorem="no", theorem_reason="the law has no statement"),
         law("OP202", "padding", "refuted"),
+        law("OP501", "attention_backend", "held"),
     )
-    new = empty_row("g", None).model_copy(update={"model_kind": "causal_lm", "laws": laws})
-    made = page(document([*sample_rows(), new], requested=7))
-    heads = [line for line in made.splitlines() if line.startswith("| architecture | kind of model | OP101")]
-    place = [cell.strip() for cell in heads[0].split("|")].index("for every length")
-    cells = {
-        line.split("|")[1].strip(): line.split("|")[place].strip()
-        for line in made.splitlines()[made.splitlines().index(heads[0]) + 2 :]
-        if line.count("|") == heads[0].count("|")
+    lines = table([empty_row("g", None).model_copy(update={"model_kind": "causal_lm", "laws": laws})])
+    assert {line[2]: line[4] for line in lines} == {
+        "OP201 causal": "proved for every length",
+        "OP203 packing (blocked)": "proved for every length, for these weights",
+        "OP101 permutation": "proved for the recorded length",
+        "OP202 padding": "refuted",
+        "OP501 attention_backend": "held",
     }
-    assert cells == {
-        "a": "", "b": "",
-        "g": "yes: OP201 causal, OP203 packing (blocked); no: OP101 permutation",
-    }  # fmt: skip
+
+
+def test_the_table_has_every_result_and_why_there_is_none() -> None:
+    lines = table(sample_rows())
+    stuck = "aten.sort.default (x, y): token 3 sees 12; no witness was found"
+    places = "rope.inv_freq: mul, add, modeling_a.py:3 and 1 other line; operator: conv1d, modeling_a.py:7"
+    assert [line for line in lines if line[0] == "a"] == [
+        ("a", "causal_lm", "OP101 permutation", "yes", "refuted", ""),
+        ("a", "causal_lm", "OP201 causal", "undecided", "undecided", stuck),
+        ("a", "causal_lm", "where order enters", "complete", "", places),
+    ]
+    assert ("b", "causal_lm", "OP101 permutation", "no!", "proved for the recorded length",
+            "vacuous: no | `token`") in lines  # fmt: skip
+    assert ("c", "-", "-", "no results", "crash", "ended by SIGSEGV") in lines
+    assert ("d", "-", "-", "no results", "no base model", "none") in lines
+    assert ("f", "-", "-", "no results", "memory", "can't allocate (limit 2.5 GiB)") in lines
+    assert ("e", "-", "-", "alias", "", "the same configuration class as a, which has the results") in lines
+
+
+def test_no_text_of_a_model_ends_the_data_of_the_table() -> None:
+    reason = "</script><script>alert(1)</script>"
+    rows = [empty_row("a", None).model_copy(update={"laws": (law("OP201", "causal", "undecided", reason=reason),)})]
+    assert "alert(1)</script>" not in table_page(document(rows, requested=1))
+    assert table(rows)[0][5] == reason
 
 
 def test_a_finding_says_in_its_row_if_it_is_a_theorem() -> None:
@@ -91,30 +130,18 @@ def test_a_finding_says_in_its_row_if_it_is_a_theorem() -> None:
     assert (result.theorem, result.theorem_reason) == ("no", "no rule")
 
 
-def test_page_counts_groups_and_lists() -> None:
+def test_page_counts_and_names_the_failures() -> None:
     rows = sample_rows()
     made = page(document(rows, requested=7))
-    assert "date: 2026-01-02" in made
-    assert "finished: **6, the others are not yet audited** of 7 architectures" in made
-    assert "of these 2 have findings, 1 are aliases, 3 failed" in made
-    assert "| OP101 permutation | sees token order | causal_lm | yes | 2 | 1 | 1 | 0 | 0 | 1 | 0 | 1 |" in made
-    assert "| OP201 causal | hides later tokens from earlier ones | causal_lm | holds | 2 | 0 | 0 | 2 | 0 |" in made
-    assert "| 2 | OP201 causal | `aten.sort.default` | `token 3 sees 12` | a, b |" in made
-    assert (
-        "| b | causal_lm | OP101 permutation | sees token order: no, expected yes (proved) "
-        "| `vacuous: no \\| 'token'` |  |" in made
-    )
-    assert "b (OP101 permutation)" in made
-    assert "`rope.inv_freq: mul, add, modeling_a.py:3 and 1 other line`" in made
-    assert "`operator: conv1d, modeling_a.py:7`" in made
-    assert "| c | - | `ended by SIGSEGV` |" in made
-    assert "| d | - | `none` |" in made
-    assert "| f | - | `can't allocate (limit 2.5 GiB)` |" in made
-    assert "| e | a |" in made
-    assert "| 1 | for tensors of 7 tokens | OP101 permutation: 1 | b |" in made
-    assert "| a | causal_lm | yes | ?! | yes |" in made
+    assert "2026-01-02; x86_64, 2 cores; " in made
+    assert "6 of 7 names of transformers" in made
+    assert "of these 2 have findings, 1 are aliases and 3 have no model that could be audited" in made
+    assert "| OP101 permutation | sees token order | 1 | 1 | 0 |" in made
+    assert "| OP201 causal | hold | 0 | 0 | 2 |  |" in made
+    assert "Of 1 proofs, 0 are for every length" in made
+    assert "For 1 of 1 architectures the places where order enters are known" in made
+    assert "graph: no base model (1), memory (1), crash (1)" in made
     assert "Faults of orderproof" not in made
-    assert [(n, len(members)) for _, n, _, members in undecided_reasons(rows)] == [("aten.sort.default", 2)]
     assert "failures: 1 no base model, 1 memory, 1 crash" in summary(document(rows, requested=7))
 
 
@@ -126,47 +153,18 @@ def test_checks_are_separate_from_properties() -> None:
         for name, kind, result in (("a", "causal_lm", leak), ("b", "audio", allowed))
     ]
     made = page(document(rows, requested=2))
-    checks, _, properties = made.partition("### Properties")
-    assert "| causal_lm | holds | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in checks
-    assert "| audio | - | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in properties
-    assert "| a | causal_lm | OP201 causal | fail: refuted, should hold | `replace token 1` |  |" in made
+    (line,) = [line for line in made.splitlines() if line.startswith("| OP201")]
+    assert line.endswith("| hold | 0 | [1](table.html#words=OP201&result=fail) | 0 | a |")
+    assert [each[3] for each in table(rows)] == ["fail!", "no"]
 
 
-def test_law_that_applies_to_no_model_of_a_kind_is_left_out() -> None:
-    shared = {"expected": "any", "expectation_met": True}
+def test_law_that_applies_to_no_model_is_left_out() -> None:
+    shared = {"expected": "holds", "expectation_met": True}
     laws = (law("OP201", "causal", "not_applicable", **shared), law("OP204", "batch", "proved", **shared))
     rows = [empty_row("a", None).model_copy(update={"model_kind": "audio", "laws": laws})]
     made = page(document(rows, requested=1))
     assert "OP201 causal" not in made
-    assert made.count("OP204 batch") == 2
-
-
-def test_results_without_a_graph_are_listed_once() -> None:
-    reason = "the graph cannot be recorded: modeling_a.py:3"
-    laws = tuple(law(*name, "undecided", reason=reason) for name in (("OP201", "causal"), ("OP204", "batch")))
-    made_of = empty_row("a", None).model_copy(update={"model_kind": "encoder", "laws": laws})
-    made = page(document([with_failure(made_of, "cannot be recorded", reason)], requested=1))
-    assert made.count(reason) == 1
-    assert reason in made.partition("### Cannot be recorded")[2]
-    assert "## Undecided\n\nNone." in made
-
-
-def test_assumptions_of_proofs_are_merged() -> None:
-    rows = [
-        empty_row(name, None).model_copy(
-            update={
-                "model_kind": "encoder",
-                "laws": (
-                    law("OP201", "causal", "proved", assumptions=(f"as traced: a.py:{line}",)),
-                    law("OP204", "batch", "proved", assumptions=(f"as traced: a.py:{line}",), weights="these"),
-                ),
-            }
-        )
-        for name, line in (("a", 1), ("b", 23))
-    ]
-    made = page(document(rows, requested=2))
-    assert "| 4 | as traced: a.py:1 | OP201 causal: 2, OP204 batch: 2 | a, b |" in made
-    assert "proofs for the first output: 2 for every value of every parameter, and 2 for these random weights" in made
+    assert made.count("OP204 batch") == 1
 
 
 def test_contradicted_proof_has_its_own_section() -> None:
@@ -188,7 +186,7 @@ def test_page_and_json_do_not_depend_on_the_order_of_the_store(tmp_path: Path) -
             made = requested_document(request, store, machine="-")
         with AtlasStore(tmp_path / "store") as store:
             assert requested_document(request, store, machine="-") == made
-        outputs.append((page(made), made.to_json()))
+        outputs.append((page(made), made.to_json(), table_page(made)))
     assert outputs[0] == outputs[1]
     stored = [AtlasRow.model_validate(each) for each in json.loads(outputs[0][1])["rows"]]
     assert stored == sorted(rows, key=lambda r: r.name)
@@ -196,7 +194,7 @@ def test_page_and_json_do_not_depend_on_the_order_of_the_store(tmp_path: Path) -
 
 def test_empty_atlas_has_a_page() -> None:
     empty = document([], requested=3)
-    assert "finished: **0, the others" in page(empty)
+    assert "0 of 3 names" in page(empty)
     assert json.loads(empty.to_json())["rows"] == []
 
 

@@ -137,6 +137,7 @@ def test_work_is_shown_with_the_comparisons_that_are_done() -> None:
     work = Work(lambda *each: shown.append(each), planned=4.0)
     work.begin("first", 3.0)
     work.compared(1, 2)
+    work.end(3.0)
     work.begin("second", 1.0)
     assert shown == [("first", 0, 40), ("first, 1 of 2 comparisons", 15, 40), ("second", 30, 40)]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from orderproof import audit
 from orderproof.cli import console
 from orderproof.cli.atlas import atlas_progress
 
@@ -40,6 +41,15 @@ def test_a_pipe_gets_plain_lines_even_with_forced_colour() -> None:
         )
     ]
     assert "\r" not in done.stderr.decode()
+
+
+def test_laws_that_do_not_apply_are_not_named() -> None:
+    shown: list[tuple[str, bool]] = []
+    report = audit(CAUSAL, progress=lambda text, done, total: shown.append((text, done < total)))
+    applied = {f"{f.code} {f.law}" for f in report.findings if f.verdict != "not_applicable"}
+    assert {text.partition(",")[0] for text, _ in shown if text.startswith("OP")} == applied
+    assert any(f.verdict == "not_applicable" for f in report.findings)
+    assert all(before_the_end for _, before_the_end in shown)
 
 
 def test_counters_of_one_stage_are_written_seldom(

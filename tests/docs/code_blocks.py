@@ -1,6 +1,6 @@
 """Run the code blocks of a page, in order, in one folder and one Python namespace.
 
-    ```python                     is run; with title="model.py", it is written to that file first
+    ```python                     is run; with title="model.py", it is written to that file before the page runs
     ```text output                the output of the Python block before it, line by line
     ```console                    lines after `$ ` are run; the lines below must occur in the output, in order
     ```console long               is not run; listed with a reason in `LONG`
@@ -112,6 +112,9 @@ class Page:
     def run(self) -> None:
         """Run every block. Raises AssertionError with file and line where the output differs from the page."""
         with contextlib.chdir(self.folder):
+            for block in blocks(self.path):  # a command may precede the file that it reads
+                if block.title and not (self.folder / block.title).exists():
+                    self._write(block)
             for block in blocks(self.path):
                 self._run(block)
 

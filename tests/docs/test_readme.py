@@ -80,30 +80,22 @@ def test_no_row_of_the_table_is_undecided(table: str):
 def test_sections_of_the_readme_are_in_order(readme: str):
     order = [
         "# orderproof",
-        "docs/images/order_swap.svg",
-        "## What it found",
-        "## Install",
+        "FAIL OP201 causal",
+        "  edit ",
+        "## Your own model",
         "make audit",
-        "## Gate your model",
         "docs/images/report.png",
+        "## A port of your model",
+        "--against mlx",
+        "## Why order needs positions",
+        "docs/images/explain_attention.png",
         "## Choose an encoding",
-        "## Understand why",
-        "## Limits",
+        "## What it found",
+        "## What a verdict means",
     ]
     places = [readme.index(each) for each in order]
     assert places == sorted(places)
-    assert len(readme.splitlines()) < 150
-
-
-def test_the_readme_counts_the_findings(readme: str):
-    findings = ROOT / "docs/evidence/findings"
-    rows = [
-        line for line in (findings / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| [")
-    ]
-    assert f"[{len(rows)} defects" in readme
-    assert len(rows) == len(list(findings.glob("*.py")))
-    padding = [row for row in rows if row.split("|")[2].strip().startswith("`padding`")]
-    assert f"{len(padding)} models in which padding changes" in readme
+    assert len(readme.splitlines()) < 190
 
 
 def test_the_picture_of_the_swap_is_current():

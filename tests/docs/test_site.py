@@ -6,7 +6,6 @@ import functools
 import http.server
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,9 +17,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tests.browser import CHROMIUM, WHY_NOT, a_window, from_disk
 from tests.docs.code_blocks import ROOT, blocks
 
-CHROMIUM = shutil.which("chromium")
 FETCHING_ATTRIBUTES = {
     "script": "src",
     "link": "href",
@@ -124,7 +123,7 @@ def address(site: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: pages are not opened in a browser")
+@pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_browser_fetches_nothing_external_and_search_works(address: str, scheme: str):
     with sync_playwright() as running:
@@ -147,6 +146,23 @@ def test_browser_fetches_nothing_external_and_search_works(address: str, scheme:
     assert dark == {"light": "default", "dark": "slate"}[scheme]
     assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
     assert errors == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+def test_search_works_from_disk(site: Path):
+    with a_window(from_disk) as seen:
+        for name in ("index.html", "evidence/atlas/atlas.html"):
+            seen.page.goto((site / name).as_uri())
+            query = seen.page.locator("[data-md-component=search-query]")
+            query.click()
+            query.press_sequentially("reversal")
+            first = seen.page.locator(".md-search-result__item a").first
+            first.wait_for(timeout=20_000)
+            address = first.get_attribute("href")
+            assert address is not None
+            assert (site / address.partition("#")[0].removeprefix(site.as_uri() + "/")).exists()
+        assert seen.complaints == []
+        assert all(url.startswith(("file:", "data:", "blob:")) for url in seen.asked)
 
 
 def test_no_file_of_the_documentation_exceeds_one_megabyte():

@@ -10,9 +10,19 @@ from torch import Tensor
 from torch.func import grad, hessian, jacrev, jvp, vjp, vmap
 
 from orderproof import encodings, positions
-from orderproof.encodings import LearnedAbsolute, Rotary, Sinusoidal
+from orderproof.encodings import LearnedAbsolute, Rotary, Sinusoidal, attention
 from orderproof.errors import EncodingError, PositionError, UsageError
-from tests.encodings.examples import build, call, in_attention_with, normal, operands, placed
+from tests.encodings.examples import (
+    IN_ATTENTION,
+    WIDTH,
+    build,
+    call,
+    in_attention_with,
+    normal,
+    operands,
+    placed,
+    qkv,
+)
 from tests.encodings.functions import (
     TOKENS,
     AttentionName,
@@ -128,3 +138,35 @@ def test_tables_work_inside_transforms(dtype: torch.dtype) -> None:
     rows = torch.tensor([[0, 4], [9, 2]])
     mapped = vmap(lambda p: sinusoidal.encoding_table(p, dtype=dtype))(rows)
     assert torch.equal(mapped, sinusoidal.encoding_table(rows, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("name", "causal"),
+    [
+        (name, causal) for name, causal in IN_ATTENTION
+        if build(name).claims.site == "bias" and not depends_on_positions_alone(name)
+    ],
+)  # fmt: skip
+def test_a_learned_bias_that_is_no_argument_of_the_transform_has_its_gradient(name: str, causal: bool) -> None:
+    encoding = build(name, causal=causal).double()
+    p, x = placed(encoding, positions.arange(TOKENS)), normal(2, TOKENS, WIDTH, seed=7)
+    q, k, v = qkv(TOKENS, TOKENS)
+
+    def attend(q: Tensor, backend: AttentionName = "sdpa") -> Tensor:
+        return attention(
+            q, k, v, encoding=encoding, q_positions=p, causal=causal, token_state=encoding.token_state(x),
+            backend=backend,
+        )  # fmt: skip
+
+    def gradients(output: Tensor) -> list[Tensor]:
+        found = torch.autograd.grad(output.sin().sum(), list(encoding.parameters()), allow_unused=True)
+        return [each for each in found if each is not None]
+
+    both = torch.stack([q, q + 1])
+    one_by_one = torch.stack([attend(each, "eager") for each in both])
+    mapped = vmap(attend)(both)
+    torch.testing.assert_close(mapped, one_by_one, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(gradients(mapped), gradients(one_by_one), rtol=1e-9, atol=1e-11)
+    slope = grad(lambda each: attend(each).sum())(q)
+    leaf = q.clone().requires_grad_()
+    torch.testing.assert_close(slope, torch.autograd.grad(attend(leaf, "eager").sum(), leaf)[0], rtol=1e-9, atol=1e-11)

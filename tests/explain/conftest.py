@@ -32,9 +32,11 @@ def asked(window: Seen, tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 @pytest.fixture
 def open_page(window: Seen, tmp_path: Path) -> Open:
-    """Write the page and open it from disk at a step, in light colours and without motion."""
+    """Write the page and open it from disk at a step, in light colours, without motion and without predictions."""
 
-    def open_page(step: str = "sentences", *, width: int = WIDE, motion: bool = False, **embedded: Any) -> Seen:
+    def open_page(
+        step: str = "sentences", *, width: int = WIDE, motion: bool = False, asks: bool = False, **embedded: Any
+    ) -> Seen:
         file = tmp_path / "page.html"
         file.write_text(render_page(**embedded), encoding="utf-8")
         window.page.goto("about:blank")  # another step of the same file would not be loaded again
@@ -44,6 +46,8 @@ def open_page(window: Seen, tmp_path: Path) -> Open:
         window.page.set_viewport_size({"width": width, "height": 900})
         window.page.goto(f"{file.as_uri()}#{step}")
         window.page.locator("html[data-ready='true']").wait_for(state="attached")
+        if not asks:
+            window.page.evaluate("document.getElementById('ask-first').click()")
         return window
 
     return open_page

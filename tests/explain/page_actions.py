@@ -12,8 +12,9 @@ from tests.explain.examples import numbers
 
 ROUNDING = 1e-12
 STEPS = (
-    "sentences", "qkv", "attention", "rows", "norm", "mean", "positions", "sinusoidal", "learned", "rope", "alibi",
-    "t5", "break", "reverse", "mask", "minilm", "lab", "theorem", "model", "claims",
+    "sentences", "tokens", "asks", "qkv", "attention", "equation", "rows", "norm", "mean", "positions", "sinusoidal",
+    "learned", "rope", "alibi", "t5", "break", "reverse", "mask", "next-word", "minilm", "heads", "lab", "theorem",
+    "model", "claims", "end",
 )  # fmt: skip
 
 
@@ -50,6 +51,11 @@ def type_words(page: Page, text: str) -> None:
 
 def move(page: Page, button: str) -> None:
     page.locator("#moves").get_by_role("button", name=button, exact=True).click()
+
+
+def scrub(page: Page, slider: str, time: float) -> None:
+    """Set a slider as a reader does."""
+    page.locator(f"#{slider}").fill(str(time))
 
 
 def abilities(page: Page, selector: str) -> dict[str, bool]:

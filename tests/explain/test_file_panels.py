@@ -212,7 +212,7 @@ def test_a_hostile_report_and_study_create_no_element(open_page: Open, tmp_path:
         load(seen.page, "study", hostile, tmp_path, "study.json")
     opened(seen.page)
     assert seen.page.locator("img, iframe, object, embed, [onerror]").count() == 0
-    assert seen.page.locator("script").count() == 4
+    assert seen.page.locator("script").count() == 5
     assert '<script>alert("x")</script>' in seen.page.inner_text("#model")
     go(seen.page, "lab")
     assert '<script>alert("x")</script>' in seen.page.inner_text("#lab")

@@ -17,9 +17,12 @@ from tests.pairs import first_soon
 
 KEPT = Path(__file__).parents[2] / "docs" / "images"
 SHOTS = {
+    "explain_asks": ("asks", "light"),
     "explain_attention": ("attention", "light"),
     "explain_sinusoidal": ("sinusoidal", "light"),
     "explain_break": ("break", "light"),
+    "explain_next_word": ("next-word", "light"),
+    "explain_heads": ("heads", "dark"),
     "explain_lab": ("lab", "dark"),
 }
 
@@ -32,6 +35,10 @@ def test_a_picture_shows_its_panel_and_the_documentation_has_it(name: str, open_
     seen.page.set_viewport_size({"width": 1280, "height": 1600})  # the whole step: the menu stays where it is
     if step == "attention":
         seen.page.locator("#attention-swap").click()
+    if step == "asks":
+        seen.page.locator("#asks-keys .weight").nth(1).click()
+    if step == "heads":
+        seen.page.locator("#heads-positions input[value='1']").check(force=True)
     file = Path(os.environ.get("ORDERPROOF_SCREENSHOTS", tmp_path)) / f"{name}.png"
     seen.page.locator(f"#{step}").screenshot(path=file)
     with Image.open(file) as made, Image.open(KEPT / f"{name}.png") as kept:

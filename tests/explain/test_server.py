@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import socket
@@ -24,6 +25,10 @@ SENTENCES = {"sentences": ["the cat chased the dog", "the dog chased the cat"]}
 ANSWER = {
     "model": "tiny", "same_tokens": True, "tokens": [["a", "b"], ["b", "a"]], "seconds": 0.5,
     "maps": [[[0.25, 0.75], [0.5, 0.5]]] * 4,
+    "heads": {
+        "maps": [base64.b64encode(bytes([64, 191, 128, 127] * 72)).decode()] * 4,
+        "gaps": [[[0.5] * 12] * 6, [[0.0] * 12] * 6],
+    },
     "rows": [
         {"condition": "with positions", "dtype": "float64", "cosine": 0.99088, "max_abs_difference": 0.1319},
         {"condition": "without positions", "dtype": "float64", "cosine": 1.0, "max_abs_difference": 1.2e-15},
@@ -214,12 +219,17 @@ def test_the_page_asks_its_server_and_shows_the_answer(running: Running):
     with a_window(lambda url: url.startswith(address)) as seen:
         seen.page.goto(f"{address}#minilm")
         seen.page.locator("html[data-ready='true']").wait_for(state="attached")
+        seen.page.locator("#ask-minilm [data-answer=skip]").click()
         assert seen.page.locator("#live-second").input_value() == "the dog chased the cat"
         seen.page.locator("#live-go").click()
         seen.page.locator("#live-result caption", has_text="tiny").wait_for(state="attached")
         assert seen.page.locator("#live-result .cosine").all_text_contents() == ["cosine 0.9909", "cosine 1.0000"]
         assert seen.page.locator("#live-result .heat").count() == 4
         assert "only rounding is left" in seen.page.inner_text("#live-result")
+        own = seen.page.locator("#heads-pair option").last
+        assert own.text_content() == "the cat chased the dog  /  the dog chased the cat"
+        assert seen.page.locator("#heads-pair").input_value() == own.get_attribute("value")
+        assert seen.page.locator("#heads-first tbody tr").count() == 2
         seen.page.locator("#live-first").fill("  ")
         seen.page.locator("#live-go").click()
         seen.page.wait_for_selector("#live-result .problem")
@@ -235,6 +245,7 @@ def asking(running: Running) -> Iterator[Callable[[], str]]:
     with a_window(lambda url: url.startswith(address)) as seen:
         seen.page.goto(f"{address}#minilm")
         seen.page.locator("html[data-ready='true']").wait_for(state="attached")
+        seen.page.locator("#ask-minilm [data-answer=skip]").click()
 
         def ask() -> str:
             seen.page.locator("#live-go").click()
@@ -275,6 +286,7 @@ def test_the_bundled_model_runs_with_and_without_positions():
     rows = {(row["condition"], row["dtype"]): row["max_abs_difference"] for row in answer["rows"]}
     assert rows["with positions", "float64"] > 0.1
     assert rows["without positions", "float64"] < 1e-12
+    assert [len(text) for text in answer["heads"]["maps"]] == [6 * 12 * 7 * 7 * 4 // 3] * 4
     with pytest.raises(RequestError, match="the same number of tokens; got 6 and 4"):
         Auditor().handle(json.dumps({"sentences": ["a dog barks", "a dog"]}).encode())
     with pytest.raises(RequestError, match="at most 32 tokens"):

@@ -95,7 +95,7 @@ def test_the_steps_after_the_first_compare_two_different_sentences(open_page: Op
     type_words(page, "dog bites man")
     assert page.locator("#moving button").all_inner_texts() == ["dog", "bites", "man"]
     page.locator("#next").click()
-    page.locator("#qkv:not([hidden])").wait_for()
+    page.locator("#tokens:not([hidden])").wait_for()
     assert page.locator("#moving button").all_inner_texts() == ["man", "bites", "dog"]
     move(page, "as typed")  # the reader's order stays
     go(page, "rows")

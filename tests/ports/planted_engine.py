@@ -366,6 +366,10 @@ class MisbehavingEngine(PlantedEngine):
             if self.how == "exits":
                 raise SystemExit(3)
             values = ordinary(row).values
+            if self.how.startswith("at most "):
+                if len(row) > int(self.how.removeprefix("at most ")):
+                    raise ValueError(f"buffer to copy is of size {len(row)}")
+                return Scores(values)
             return {
                 "shape": Scores(values[:-1]),
                 "vocabulary": Scores(values[:, :-9]),

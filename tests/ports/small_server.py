@@ -62,6 +62,9 @@ def serving(model: Any, fault: str = "") -> Iterator[str]:
             if fault == "at most 5" and question["logprobs"] > 5:
                 self._answer({"error": "logprobs must be at most 5"}, 400)
                 return
+            if fault.isdigit():
+                self._answer({"error": {"message": "the maximum context length is 4 tokens"}}, int(fault))
+                return
             prompts = question["prompt"]
             choices = [completion(model, each, question, fault, k) for k, each in enumerate(prompts)]
             self._answer({"choices": choices})

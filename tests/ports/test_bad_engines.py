@@ -12,7 +12,9 @@ import torch
 from orderproof import audit
 from orderproof.errors import SubjectError, UsageError
 from orderproof.optional_packages import install_command
+from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.load import load_reference
+from orderproof.ports.source_package import source_folder
 from orderproof.ports.tokenizer import write_tokenizer
 from tests.ports.planted_engine import FewLabelsEngine, MisbehavingEngine, PlantedEngine
 
@@ -55,9 +57,50 @@ def test_an_engine_that_refuses_the_checkpoint_fails_one_law_and_the_other_engin
 def test_an_engine_that_is_not_installed_is_undecided_with_the_command_that_installs_it() -> None:
     engine = PlantedEngine(name="absent", packages=("no_such_package",), extra="absent")
     report = audit("arch:llama", against=[engine, PlantedEngine()], laws=LAWS)
-    assert {finding.verdict for finding in report.findings[:3]} == {"undecided"}
-    assert report.findings[0].reason == f"no_such_package is not installed: {install_command('absent')}"
-    assert {finding.verdict for finding in report.findings[3:]} == {"held"}
+    missing, *others = report.findings
+    assert (missing.law, missing.verdict, missing.output) == ("loads_checkpoint", "undecided", "absent")
+    assert missing.reason == f"no_such_package is not installed: {install_command('absent')}"
+    assert [finding.verdict for finding in others] == ["held"] * 3
+
+
+def test_the_source_package_of_a_distribution_that_is_not_installed_is_an_error_of_the_engine() -> None:
+    with pytest.raises(EngineError, match="no-such-distribution is not installed"):
+        source_folder("no-such-distribution", "vendor", ())
+
+
+def test_an_engine_that_fails_beyond_the_window_violates_the_law() -> None:
+    laws = ["same_prefill", "same_past_window", "same_far_positions"]
+    report = audit("arch:mistral", against=MisbehavingEngine(how="at most 6"), laws=laws)
+    within, beyond, far = report.findings
+    assert [finding.verdict for finding in report.findings] == ["held", "refuted", "refuted"]
+    assert beyond.reason == (
+        "misbehaving takes 6 tokens and not 7, beyond sliding_window: misbehaving raised ValueError: buffer to copy is "
+        "of size 20"
+    )
+    assert beyond.remedy.startswith("Return the logits of every token")
+    assert (within.same_cause_as, beyond.same_cause_as, far.same_cause_as) == ("", "", "OP606")
+
+
+def test_an_engine_may_refuse_a_text_beyond_the_trained_context() -> None:
+    context = load_reference("arch:llama").port_model.context
+    finding = audit("arch:llama", against=MisbehavingEngine(how=f"at most {context}"), laws=["same_past_context"])
+    assert finding.findings[0].verdict == "not_applicable"
+    assert f"takes {context} tokens and not {context + 1}, beyond the trained context" in finding.findings[0].reason
+
+
+def test_a_failure_at_any_other_length_says_if_a_short_prompt_works() -> None:
+    for how, short in (("at most 3", "works"), ("exits", "fails too")):
+        finding = audit("arch:llama", against=MisbehavingEngine(how=how), laws=["same_prefill"]).findings[0]
+        assert finding.verdict == "undecided"
+        assert finding.reason.endswith(f"; a prompt of 2 tokens {short}")
+
+
+def test_an_engine_that_needs_the_keys_of_older_versions_is_given_them_by_name() -> None:
+    pytest.importorskip("mlx_lm")
+    finding = audit("arch:ernie4_5", against="mlx", laws=["loads_checkpoint"]).findings[0]
+    assert finding.verdict == "refuted"
+    assert "the version of the configuration is the cause" in finding.reason
+    assert finding.remedy.startswith('Add {"rope_theta": 500000.0, ')
 
 
 def test_log_probabilities_of_some_labels_are_compared_with_those_of_the_same_labels() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from orderproof import audit
 from orderproof.errors import UsageError
+from orderproof.ports.engines import loopback
 from orderproof.ports.load import load_reference
 from orderproof.ports.reference import Reference
 from orderproof.records.audit import Finding
@@ -64,6 +65,35 @@ def test_a_server_that_lies_is_undecided_with_one_line(reference: Reference, fau
     assert finding.verdict == "undecided"
     assert reason in finding.reason
     assert "\n" not in finding.reason
+
+
+def test_an_error_of_a_server_has_its_cause(reference: Reference) -> None:
+    finding = found(reference, "400")
+    assert finding.verdict == "undecided"
+    assert "answered 400: the maximum context length is 4 tokens; the call is longer than the server takes" in (
+        finding.reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "cause"),
+    [
+        (400, "logprobs must be at most 5", "it does not return that many log-probabilities"),
+        (401, "nothing", "it wants a key"),
+        (404, "no model x", "the checkpoint of the subject"),
+        (418, "teapot", "it does not take this request"),
+        (500, "KeyError", "its log has the cause"),
+    ],
+)
+def test_each_kind_of_answer_has_a_cause(code: int, said: str, cause: str) -> None:
+    assert cause in loopback.cause(code, said)
+
+
+def test_the_message_of_an_error_is_one_line() -> None:
+    assert loopback.message(b'{"error": {"message": "too\\nlong"}}') == "too long"
+    assert loopback.message(b'{"detail": "x"}') == '{"detail": "x"}'
+    assert loopback.message(b"<html>\n") == "<html>"
+    assert loopback.message(b"") == "nothing"
 
 
 def test_a_server_that_is_not_there_is_undecided_and_one_elsewhere_is_refused(reference: Reference) -> None:

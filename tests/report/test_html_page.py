@@ -71,7 +71,7 @@ def test_the_sections_are_in_order(everyday: Page):
     ids = [attributes["id"] for attributes in everyday.tags("section") if "id" in attributes]
     assert ids == ["properties", "entries", "swap", "checks", "evidence"]
     failed = [a["id"] for a in Page(render_html(examples.measured())).tags("section") if "id" in a]
-    assert failed == ["not-checked", "failed-1", "properties", "checks", "evidence"]
+    assert failed == ["failed-1", "not-checked", "properties", "checks", "evidence"]
 
 
 def test_the_contents_link_to_every_section(everyday: Page):

@@ -1,23 +1,19 @@
-"""The rows of the atlas, counted and grouped."""
+"""The results of the atlas, named, counted and grouped."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from orderproof.atlas.document import AtlasDocument
 from orderproof.atlas.row import CATEGORIES, AtlasRow, LawResult
 from orderproof.laws import find_law
-from orderproof.records.audit import Entry, Expectation, Outcome, Verdict, outcome_of
+from orderproof.records.audit import Entry, Expectation, Outcome, outcome_of
 from orderproof.report import phrases
 
 MAX_ENTRIES_SHOWN = 3
 OUTCOME_ORDER: tuple[Outcome, ...] = ("pass", "fail", "yes", "no", "undecided", "not_applicable")
-VERDICT_ORDER: tuple[Verdict, ...] = ("proved", "held", "refuted")
-_NUMBER = re.compile(r"\d+")
-_NO_WITNESS = "; no witness was found"
 
 
 def law_label(result: LawResult) -> str:
@@ -42,82 +38,47 @@ def expectation_text(law: str, expected: Expectation) -> str:
     if expected == "any":
         return "-"
     if is_check(law, expected):
-        return "holds" if expected == "holds" else "does not hold"
+        return "hold" if expected == "holds" else "not hold"
     return "yes" if expected == find_law(law).trait_if else "no"
 
 
 @dataclass(frozen=True)
 class LawCounts:
-    """The outcomes and verdicts of one law on all models of one kind."""
+    """The outcomes of one law on all models of which the same is expected."""
 
     label: str
     law: str
-    model_kind: str
     expected: Expectation
     outcomes: Counter[Outcome]
-    verdicts: Counter[Verdict]
+    failing: tuple[str, ...]  # the architectures that fail it
+
+    @property
+    def model(self) -> str:
+        """The law as a property of the model."""
+        return find_law(self.law).trait
 
 
 def law_counts(rows: Iterable[AtlasRow]) -> list[LawCounts]:
-    """Counts by law, kind of model and expectation, where the law applies to at least one of these models."""
-    groups: dict[tuple[str, str, Expectation], list[LawResult]] = defaultdict(list)
+    """Counts by law and expectation, in all calls, where the law applies to at least one model.
+
+    A property has one line, and a check of which nothing is expected none.
+    """
+    groups: dict[tuple[str, str, Expectation], list[tuple[str, LawResult]]] = defaultdict(list)
     for row in rows:
         for result in row.laws:
-            groups[law_label(result), row.model_kind, result.expected].append(result)
+            checked = is_check(result.law, result.expected)
+            if checked or find_law(result.law).kind == "property":
+                key = (result.code, result.law, result.expected if checked else "any")
+                groups[key].append((row.name, result))
     return [
         LawCounts(
-            label, results[0].law, model_kind, expected,
-            Counter(map(shown_outcome, results)), Counter(result.verdict for result in results),
+            f"{code} {law}", law, expected,
+            Counter(shown_outcome(result) for _, result in results),
+            tuple(dict.fromkeys(name for name, result in results if shown_outcome(result) == "fail")),
         )
-        for (label, model_kind, expected), results in sorted(groups.items())
-        if any(result.verdict != "not_applicable" for result in results)
+        for (code, law, expected), results in sorted(groups.items())
+        if any(result.verdict != "not_applicable" for _, result in results)
     ]  # fmt: skip
-
-
-def undecided_reason(result: LawResult) -> str:
-    """The premise that was not established, or the reason without its ending that all such reasons share."""
-    return (result.stop_reason or result.reason).removesuffix(_NO_WITNESS)
-
-
-def is_without_graph(row: AtlasRow, result: LawResult) -> bool:
-    """True if a result is undecided because the graph of its architecture cannot be recorded."""
-    return row.failure is not None and undecided_reason(result) == row.failure.reason
-
-
-def undecided_reasons(rows: Iterable[AtlasRow]) -> list[tuple[str, str, str, list[tuple[str, LawResult]]]]:
-    """The undecided results by (law, operator, reason), each with its architectures; the largest group first.
-
-    Without those of architectures whose graph cannot be recorded.
-    """
-    groups: dict[tuple[str, str, str], list[tuple[str, LawResult]]] = defaultdict(list)
-    for row in rows:
-        for result in row.laws:
-            if result.verdict == "undecided" and not is_without_graph(row, result):
-                reason = _NUMBER.sub("N", undecided_reason(result))
-                groups[law_label(result), result.stopped_at_operator, reason].append((row.name, result))
-    return sorted(((*key, members) for key, members in groups.items()), key=lambda g: (-len(g[3]), g[:3]))
-
-
-@dataclass
-class AssumptionUse:
-    """An assumption of proofs, and the proofs that have it."""
-
-    text: str  # of the first proof; numbers differ in the others
-    laws: Counter[str] = field(default_factory=Counter)  # label of the law -> number of proofs
-    architectures: list[str] = field(default_factory=list)
-
-
-def assumptions(rows: Iterable[AtlasRow]) -> list[AssumptionUse]:
-    """The assumptions of the proofs for the first output, the most frequent first."""
-    uses: dict[str, AssumptionUse] = {}
-    for row in rows:
-        for result in row.laws:
-            for text in dict.fromkeys(result.assumptions) if result.verdict == "proved" else ():
-                use = uses.setdefault(_NUMBER.sub("N", text), AssumptionUse(text))
-                use.laws[law_label(result)] += 1
-                if row.name not in use.architectures:
-                    use.architectures.append(row.name)
-    return sorted(uses.values(), key=lambda use: (-use.laws.total(), use.text))
 
 
 def entry_summary(entries: Iterable[Entry]) -> list[str]:
@@ -159,17 +120,8 @@ def summary(document: AtlasDocument) -> str:
             for outcome in OUTCOME_ORDER
             if counts.outcomes[outcome]
         )
-        lines.append(f"{counts.label:<32} {counts.model_kind:<10} {shown}")
+        lines.append(f"{counts.label:<32} {shown}")
     failed = Counter(row.failure.category for row in rows if row.failure)
     if failed:
         lines.append("failures: " + ", ".join(f"{failed[c]:,} {c}" for c in CATEGORIES if failed[c]))
     return "\n".join(lines)
-
-
-def measured_by_part(row: AtlasRow, measured: Sequence[str]) -> dict[str, dict[str, LawResult]]:
-    """The measured results of a row by part of the model ("" or "decoder"), each by law."""
-    parts: dict[str, dict[str, LawResult]] = {}
-    for result in row.laws:
-        if result.law in measured:
-            parts.setdefault(result.call_mode, {})[result.law] = result
-    return parts

@@ -1,160 +1,164 @@
-"""The Markdown page of the atlas: the rows counted, grouped and listed. The same document gives the same page."""
+"""The summary of the atlas in Markdown: the results of each law, counted. The same document gives the same page."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from orderproof.atlas.counts import (
-    OUTCOME_ORDER,
-    VERDICT_ORDER,
     LawCounts,
     code_span,
     expectation_text,
     is_check,
     law_counts,
     law_label,
-    shown_outcome,
-    undecided_reason,
-    undecided_reasons,
 )
 from orderproof.atlas.document import AtlasDocument
-from orderproof.atlas.introduction import METHOD, facts, introduction
-from orderproof.atlas.page_failures import alias_section, failure_section, prover_fault_sections
-from orderproof.atlas.page_rows import (
-    architecture_section,
-    assumption_section,
-    entry_map_section,
-    measured_section,
-    named,
-    other_output_section,
-    theorem_section,
-)
-from orderproof.atlas.row import AtlasRow, LawResult
-from orderproof.laws import find_law
+from orderproof.atlas.row import CATEGORIES, AtlasRow
+from orderproof.laws import entry_map_law
 from orderproof.records.audit import Outcome
-from orderproof.report import phrases
 from orderproof.report.markdown_table import markdown_table
 
+EXAMPLES = 3  # architectures named with a law
+_PROVER_FAULT_TEXTS = ("error in the prover", "internal error", "contradict")
+HEAD = """# The atlas
 
-def page(document: AtlasDocument, *, short: bool = False) -> str:
-    """The page of a document whose rows are sorted by name; the short one has no table of all architectures."""
-    rows = document.rows
-    audited = [row for row in rows if row.laws]
+Which laws of token order does each architecture of transformers obey? Each is built small, with random weights, and
+audited. [**Search every result**](table.html): by architecture, law, operator or file; the table works from disk.
+
+A *check* should hold for a kind of model, and passes or fails. It is about code, so what fails here fails for a
+checkpoint of that architecture as well, unless its settings avoid the code. The [findings](../findings/README.md)
+explain most failures, each with a script, and [the laws](../../reference/laws.md) say what to do. A *property*
+describes the model, and neither answer is wrong."""
+TERMS = """## How a result is known
+
+- *proved*: lemmas on the recorded graph of one call derive the law over the real numbers, for every input; the table
+  says if for every length or for the recorded one.
+- *refuted*: two runs differ by more than rounding.
+- *held*: a measured law, of which no comparison showed a difference.
+- *undecided*: none of these; the table has the reason.
+
+Laws are decided on a call with the tokens alone, or as the word in parentheses says: `padded` with a padding mask,
+`packed` with position ids that restart for a second document, `blocked` with a mask between the documents as well,
+`labelled` with position ids and the mask of a causal model, `decoder` on the decoder of an encoder-decoder model. In
+the table the kind `causal_lm` is a text decoder, `encoder` any other text model, and `vision` and `audio` are encoders;
+the tokens of an image are its patches."""
+METHOD = """## How the rows were made
+
+Each architecture is built from its default configuration, reduced to two layers and a few dozen features. A weight that
+starts at zero would hide a difference, so every parameter is moved off its initial value, and batch norms get the
+statistics of eight samples. Each is audited in its own process, with limits on time and memory."""
+
+
+def page(document: AtlasDocument) -> str:
+    """The page of a document whose rows are sorted by name."""
+    audited = [row for row in document.rows if row.laws]
+    counts = law_counts(audited)
     sections = [
-        introduction(short=short),
-        facts(document),
-        _counts(audited),
-        theorem_section(audited),
-        *prover_fault_sections(audited),
-        _unexpected(audited),
-        _vacuous(audited),
-        _undecided(audited),
-        assumption_section(audited, short=short),
-        entry_map_section(audited),
-        *([] if short else [architecture_section(audited), measured_section(audited), other_output_section(audited)]),
-        failure_section(rows, short=short),
-        "" if short else alias_section(rows),
-        METHOD,
+        HEAD,
+        _facts(document, audited),
+        _faults_of_orderproof(audited),
+        _checks([each for each in counts if is_check(each.law, each.expected)]),
+        _properties([each for each in counts if not is_check(each.law, each.expected)]),
+        TERMS,
+        f"{METHOD} {_failures(document.rows)}\n\n{_run(document)}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _counts(rows: Sequence[AtlasRow]) -> str:
-    counts = law_counts(rows)
-    checks = [each for each in counts if is_check(each.law, each.expected)]
-    properties = [each for each in counts if not is_check(each.law, each.expected)]
-    text = (
-        "Results for the first output. *Expected* is the result expected of that kind of model. The last three columns "
-        "count the verdicts. A law is left out for a kind of model if it applies to none of these models."
-    )
-    sections = ["## Results by law", text]
-    if checks:
-        sections += ["### Checks", _count_table(checks, ("pass", "fail"))]
-    if properties:
-        text = "A check without an expectation for a kind of model is listed as a property."
-        sections += ["### Properties", text, _count_table(properties, ("yes", "no"))]
-    return "\n\n".join(sections)
-
-
-def _count_table(counts: Sequence[LawCounts], answers: tuple[Outcome, Outcome]) -> str:
-    outcomes = [each for each in OUTCOME_ORDER if each in (*answers, "undecided", "not_applicable")]
-    head = ["law", "the model", "kind of model", "expected", "architectures", *outcomes, *VERDICT_ORDER]
-    lines = [
-        [
-            each.label,
-            find_law(each.law).trait,
-            each.model_kind,
-            expectation_text(each.law, each.expected),
-            f"{each.outcomes.total():,}",
-            *(f"{each.outcomes[outcome]:,}" for outcome in outcomes),
-            *(f"{each.verdicts[verdict]:,}" for verdict in VERDICT_ORDER),
-        ]
-        for each in counts
-    ]
-    return markdown_table([name.replace("_", " ") for name in head], lines, right=range(4, len(head)))
-
-
-def _unexpected(rows: Sequence[AtlasRow]) -> str:
-    lines = [
-        [row.name, row.model_kind, law_label(each), _unexpected_result(each), code_span(_evidence(each)),
-         code_span(_place(each))]
-        for row in rows
-        for each in row.laws
-        if not each.expectation_met and each.verdict != "undecided"
-    ]  # fmt: skip
-    title = "## Not as expected"
-    if not lines:
-        return f"{title}\n\nNone: every decided result is the expected one."
-    text = (
-        "Decided results other than expected of that kind of model. The reason is an intended property of the "
-        "architecture, a defect of it, or a wrongly recognized kind. [Findings](../findings/README.md) explains the "
-        "laws that should hold and are refuted, each with a script that needs transformers only."
-    )
-    return f"{title}\n\n{text}\n\n" + markdown_table(
-        ["architecture", "kind of model", "law", "result", "evidence", "where"], lines
-    )
-
-
-def _unexpected_result(each: LawResult) -> str:
-    """`fail: refuted, should hold` of a check, `sees token order: no, expected yes (proved)` of a property."""
-    expected = expectation_text(each.law, each.expected)
-    if is_check(each.law, each.expected):
-        return f"fail: {each.verdict}, should {'hold' if expected == 'holds' else 'not hold'}"
-    return f"{find_law(each.law).trait}: {shown_outcome(each)}, expected {expected} ({each.verdict})"
-
-
-def _place(each: LawResult) -> str:
-    return each.reason.split(": ", 1)[0] if each.stopped_at_operator else ""
-
-
-def _evidence(each: LawResult) -> str:
-    largest = each.deviation.float64 if each.deviation.float64 is not None else each.deviation.float32
+def _facts(document: AtlasDocument, audited: Sequence[AtlasRow]) -> str:
+    rows = document.rows
+    aliases = sum(1 for row in rows if row.alias_of)
+    failed = sum(1 for row in rows if row.failure and not row.laws)
+    state = f"{len(rows):,} of" if len(rows) < document.requested else "All"
+    maps = [each.entries_complete for row in audited for each in row.laws if each.law == entry_map_law().name]
+    known = [each for each in maps if each is not None]
     return (
-        each.witness
-        or each.reason
-        or (f"two runs differ by {phrases.format_difference(largest)}" if largest is not None else "")
+        f"{state} {document.requested:,} names of transformers {_versions(document)['transformers']}: of these "
+        f"{len(rows) - aliases - failed:,} have findings, {aliases:,} are aliases and {failed:,} have no model that "
+        f"could be audited. Of {_proofs(audited)}. For {sum(known):,} of {len(known):,} architectures the places where "
+        "order enters are known to be all of them."
     )
 
 
-def _vacuous(rows: Sequence[AtlasRow]) -> str:
-    vacuous = [f"{row.name} ({law_label(each)})" for row in rows for each in row.laws if each.vacuous]
-    if not vacuous:
+def _proofs(rows: Sequence[AtlasRow]) -> str:
+    proofs = [each for row in rows for each in row.laws if each.verdict == "proved"]
+    every_length = sum(1 for each in proofs if each.theorem == "yes")
+    these = sum(1 for each in proofs if each.weights == "these")
+    return f"{len(proofs):,} proofs, {every_length:,} are for every length, and {these:,} for these weights only"
+
+
+def _versions(document: AtlasDocument) -> dict[str, str]:
+    return {
+        name: ", ".join(sorted({getattr(row, name) for row in document.rows})) or "-"
+        for name in ("orderproof", "torch", "transformers")
+    }
+
+
+def _run(document: AtlasDocument) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in _versions(document).items())
+    seconds = sum(row.processor_seconds for row in document.rows)
+    return (
+        f"{document.date}; {document.machine}; {versions}; {seconds:,.0f} s of processor time. The page and the "
+        "table are written by\n\n    orderproof atlas --from-json docs/evidence/atlas/atlas.json.gz --markdown "
+        "docs/evidence/atlas/atlas.md --html docs/evidence/atlas/table.html\n\nThe rows are in "
+        "[atlas.json.gz](atlas.json.gz)."
+    )
+
+
+def _checks(counts: Sequence[LawCounts]) -> str:
+    if not counts:
         return ""
-    return "## Vacuous proofs\n\nProved because no token's output depends on another token: " + ", ".join(vacuous) + "."
-
-
-def _undecided(rows: Sequence[AtlasRow]) -> str:
     lines = [
-        [f"{len(members):,}", law, code_span(operator) if operator else "-", code_span(undecided_reason(members[0][1])),
-         named([name for name, _ in members])]
-        for law, operator, _, members in undecided_reasons(rows)
-    ]  # fmt: skip
-    if not lines:
-        return "## Undecided\n\nNone."
-    text = (
-        "Grouped by the operator at which the proof stopped. The reason is that of the first example; sizes differ in "
-        "the others. Laws that are undecided because the graph [cannot be recorded](#failures) are left out."
-    )
-    return f"## Undecided\n\n{text}\n\n" + markdown_table(
-        ["times", "law", "operator", "reason", "examples"], lines, right=(0,)
-    )
+        [each.label, expectation_text(each.law, each.expected), *_checked(each), named(each.failing)] for each in counts
+    ]
+    head = ["law", "should", "pass", "fail", "undecided", "fails for"]
+    text = "Results for the first output, with and without a mask, and for the decoder of an encoder-decoder model."
+    return f"## Checks\n\n{text}\n\n{markdown_table(head, lines, right=(2, 3, 4))}"
+
+
+def _properties(counts: Sequence[LawCounts]) -> str:
+    if not counts:
+        return ""
+    lines = [[each.label, each.model, *_numbers(each, ("yes", "no"))] for each in counts]
+    return "## Properties\n\n" + markdown_table(["law", "the model", "yes", "no", "undecided"], lines, right=(2, 3, 4))
+
+
+def _checked(counts: LawCounts) -> list[str]:
+    """How many pass, fail and are undecided; the failures are a link into the table."""
+    passed, failed, undecided = _numbers(counts, ("pass", "fail"))
+    found = f"table.html#words={counts.label.split()[0]}&result=fail"
+    return [passed, f"[{failed}]({found})" if counts.outcomes["fail"] else failed, undecided]
+
+
+def _numbers(counts: LawCounts, answers: tuple[Outcome, Outcome]) -> list[str]:
+    asked: tuple[Outcome, ...] = (*answers, "undecided")
+    return [f"{counts.outcomes[outcome]:,}" for outcome in asked]
+
+
+def _faults_of_orderproof(rows: Sequence[AtlasRow]) -> str:
+    """Proofs that two runs contradict and internal errors; empty where there are none."""
+    wrong = [
+        [row.name, law_label(each), code_span(each.reason)]
+        for row in rows
+        for each in (*row.laws, *row.other_output_laws)
+        if any(sign in each.reason for sign in _PROVER_FAULT_TEXTS)
+    ]
+    text = "Proofs that two runs contradict, and audits that raised an internal error. Please report them."
+    table = markdown_table(["architecture", "law", "error"], wrong) if wrong else ""
+    return f"## Faults of orderproof\n\n{text}\n\n{table}" if wrong else ""
+
+
+def _failures(rows: Sequence[AtlasRow]) -> str:
+    """How many architectures have no findings or no graph, by category."""
+    failed = Counter(row.failure.category for row in rows if row.failure)
+    if not failed:
+        return ""
+    counts = ", ".join(f"{name} ({failed[name]:,})" for name in CATEGORIES if failed[name])
+    return f"Without findings, or without a graph: {counts}; the table has each reason."
+
+
+def named(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    rest = len(names) - EXAMPLES
+    return ", ".join(names[:EXAMPLES]) + (f" and {rest} more" if rest > 0 else "")

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from orderproof.auditing import law_order
 from orderproof.auditing.built_report import build_report
+from orderproof.auditing.decide.one_side import applies
 from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.explain.findings import finding_of, with_law
@@ -16,9 +17,10 @@ from orderproof.auditing.explain.notes import notes_of_comparisons
 from orderproof.auditing.explain.sentence_pair import compare_sentence_pair
 from orderproof.auditing.measured import measure_laws
 from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.search.lengths import Watch
 from orderproof.auditing.work import Progress, Work
 from orderproof.errors import INTERNAL_ERROR, OrderproofError, failure_reason, first_line
-from orderproof.laws import ProvedLaw
+from orderproof.laws import ProvedLaw, find_law
 from orderproof.laws.law import Law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.models.process_state import preserved_settings
@@ -30,7 +32,7 @@ GRAPH_LATE, SENTENCES_LATE = "the graph was not recorded within", "the two sente
 
 
 @dataclass
-class LawByLaw:
+class LawByLaw(Watch):
     """An audit that decides one law after the other: its findings and notes so far, and the laws that are left."""
 
     context: AuditContext
@@ -94,28 +96,29 @@ class LawByLaw:
                 self.recorded = True
                 self.show_step("recording the graph", law_order.RECORDING)
                 self.export_graph()
+                self.work.end(law_order.RECORDING)
                 yield self.report()
             for law in laws:
-                self._show_law(law)
                 self.decide(law)
+                self.work.end(law_order.seconds(law))
                 yield self.report()
 
     def measure(self, laws: Sequence[MeasuredLaw]) -> Iterator[Report]:
         """Measure laws one after the other by calls of the model."""
-        self._show_law(laws[0])
-        order = [law.name for law in laws]
-        for finding in measure_laws(
-            self.context, laws, self.expect, self.allowed, left=self.left, show=self.work.compared
-        ):
+        for finding in measure_laws(self.context, laws, self.expect, self.allowed, left=self.left, watch=self):
             self.findings.append(finding)
             self.notes.extend(notes_of_comparisons(finding))
-            following = order.index(finding.law) + 1
-            if following < len(laws):
-                self._show_law(laws[following])
+            if not finding.call_mode:
+                self.work.end(law_order.seconds(find_law(finding.law)))
             yield self.report()
 
-    def _show_law(self, law: law_order.AnyLaw) -> None:
+    def begin(self, law: Law) -> None:
+        """Show a law that applies."""
         self.show_step(f"{law.code} {law.name}", law_order.seconds(law))
+
+    def compared(self, done: int, planned: int) -> None:
+        """Show how many comparisons of the law are done."""
+        self.work.compared(done, planned)
 
     def show_step(self, text: str, amount: float) -> None:
         """Show a step that begins, unless there is no time for it."""
@@ -147,6 +150,8 @@ class LawByLaw:
             self.left.discard(law.name)
             try:
                 with preserved_settings(self.context.subject.name), time_limit(self.allowed.for_next()):
+                    if applies(self.context, law):
+                        self.begin(law)
                     self.findings.extend(
                         with_law(f, stated=stated is not None)
                         for f in prove_law(self.context, law, ProofOptions(expect=stated, other_calls=not self.fast))

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
 from orderproof.laws import ProvedLaw
+from orderproof.laws.law import Law
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.records.audit import Expectation
 
@@ -53,7 +54,7 @@ FOUND_AND_SECONDS: Mapping[str, tuple[int, float]] = {
 DEFAULT = (1, 2.0)
 
 
-def seconds(law: AnyLaw) -> float:
+def seconds(law: Law) -> float:
     """How long a law takes on a small checkpoint [s]."""
     return FOUND_AND_SECONDS.get(law.name, DEFAULT)[1]
 

@@ -9,7 +9,7 @@ from orderproof.auditing.decide.sandbox import EACH_LAW, MeasurementRun
 from orderproof.auditing.explain.findings import undecide, with_law
 from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.record.context import AuditContext
-from orderproof.auditing.search.lengths import ShowComparisons, show_nothing
+from orderproof.auditing.search.lengths import UNSEEN, Watch
 from orderproof.laws.measured import MeasuredLaw
 from orderproof.recording.compiled_code import without_compilation
 from orderproof.records.audit import Expectation, Finding
@@ -23,7 +23,7 @@ def measure_laws(
     allowed: TimeAllowed = EACH_LAW,
     *,
     left: set[str] | None = None,
-    show: ShowComparisons = show_nothing,
+    watch: Watch = UNSEEN,
 ) -> Iterator[Finding]:
     """A finding for each measured law; a subject without weights is measured on its tiny twin.
 
@@ -35,7 +35,7 @@ def measure_laws(
     subject = context.runnable.subject
     pooling = {law.name for law in chosen if law.of_every_sequence}
     length = None if context.length == context.subject.default_length else context.length
-    run = MeasurementRun(subject, chosen, expect, context.seed, allowed, length, show)
+    run = MeasurementRun(subject, chosen, expect, context.seed, allowed, length, watch)
     parts = Counter(job.law.name for job in run.jobs)
     with without_compilation():
         for finding in run.findings():

@@ -84,7 +84,7 @@ def engine_findings(
 ) -> list[Finding]:  # fmt: skip
     """The findings of one engine. Never raises for what the engine does."""
     run, found, causes = PortRun(reference, engine, laws, limits), list[Finding](), dict[Any, str]()
-    for law in laws:
+    for law in laws if engine.is_installed else laws[:1]:  # one line says how to install it
         began = time.perf_counter()
         try:
             result = run.result(law)
@@ -93,8 +93,8 @@ def engine_findings(
         except Exception as error:  # noqa: BLE001 - one law that fails must not cost the others
             result = PortResult(law, "undecided", failure_reason(error))
         finding = _finding(run, result, expect.get(law.name))
-        if finding.verdict == "refuted" and finding.port is not None and finding.port.causes:
-            key = tuple((cause.setting, cause.assumed) for cause in finding.port.causes)
+        key = (*((each.candidate.setting, each.candidate.assumed) for each in result.explanation.causes), result.beyond)
+        if finding.verdict == "refuted" and any(key):
             if (first := causes.setdefault(key, law.code)) != law.code:
                 finding = finding.model_copy(update={"same_cause_as": first, "remedy": ""})
         found.append(finding.model_copy(update={"seconds": time.perf_counter() - began}))
@@ -119,7 +119,7 @@ def _finding(run: PortRun, result: PortResult, stated: Expectation | None) -> Fi
         output=run.engine.name,
         deviation=Deviation() if profile is None else Deviation(float32=profile.largest),
         measurement=_measurement(result, verdict), port=_evidence(run, result),
-        remedy=phrases.remedy_text(result) if verdict == "refuted" else "",
+        remedy=phrases.remedy_text(run, result) if verdict == "refuted" else "",
     )  # fmt: skip
     return with_law(finding, stated=stated is not None)
 

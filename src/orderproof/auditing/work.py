@@ -19,9 +19,13 @@ class Work:
     _text: str = ""
 
     def begin(self, text: str, amount: float) -> None:
-        """Show a step that begins, which ends the one before."""
-        self.done, self._step, self._text = self.done + self._step, amount, text
+        """Show a step that begins."""
+        self._step, self._text = amount, text
         self._show(text, 0.0)
+
+    def end(self, amount: float) -> None:
+        """Count a step that has ended, or that there was no need for."""
+        self.done, self._step = self.done + amount, 0.0
 
     def compared(self, done: int, planned: int) -> None:
         """Show how many comparisons of the step are done."""

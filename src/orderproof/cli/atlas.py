@@ -14,7 +14,7 @@ import typer
 
 from orderproof.cli import options
 from orderproof.cli.console import StageLines, has_live_display, report_console
-from orderproof.cli.outputs import print_written, rendered, write_outputs
+from orderproof.cli.outputs import Output, print_written, rendered, write_outputs
 from orderproof.errors import UsageError
 from orderproof.subject_spec import ARCH_PREFIX, check_spec
 
@@ -38,7 +38,11 @@ def atlas(
         typer.Option("--json", metavar="PATH", help="Write the rows as JSON; PATH.gz: compressed; - for stdout."),
     ] = None,
     markdown: Annotated[
-        str | None, typer.Option("--markdown", metavar="PATH", help="Write the page; - for standard output.")
+        str | None, typer.Option("--markdown", metavar="PATH", help="Write the counts; - for standard output.")
+    ] = None,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", metavar="PATH", help="Write every result as a table that can be searched, offline."),
     ] = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="ENGINE", help="Where rows are made: local, ray or ray:ADDRESS.")
@@ -60,9 +64,6 @@ def atlas(
         bool,
         typer.Option("--settings", help="Audit variants that cover every pair of settings; by default of 30 names."),
     ] = False,
-    short: Annotated[
-        bool, typer.Option("--short", help="Write the page without the tables that have a line for each architecture.")
-    ] = False,
     date: Annotated[
         str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Date on the page; by default of the last row.")
     ] = None,
@@ -75,15 +76,15 @@ def atlas(
 
     \b
     Examples:
-      orderproof atlas --workers 4 --markdown atlas.md --json atlas.json.gz
+      orderproof atlas --workers 4 --html atlas.html --json atlas.json.gz
       orderproof atlas bert llama mamba
       orderproof atlas --settings llama --store settings.jsonl --markdown settings.md
       orderproof atlas --settings --engine ray:auto --store settings.jsonl
-      orderproof atlas --from-json docs/evidence/atlas/atlas.json.gz --short --markdown docs/evidence/atlas/atlas.md
+      orderproof atlas --from-json docs/evidence/atlas/atlas.json.gz --html table.html
     """
     from orderproof.report.file_output import check_writable
 
-    check_writable(json, markdown)
+    check_writable(json, markdown, html)
     check_date(date)
     if from_json is not None:
         if names:
@@ -93,8 +94,8 @@ def atlas(
 
         document = read_document(from_json)
         document = document if date is None else document.model_copy(update={"date": date})
-        write_page = select_page(settings=settings, short=short)
-        _write_outputs(document, from_json, write_page, json=json, markdown=markdown, quiet=quiet)
+        outputs = _outputs(document, settings=settings, json=json, markdown=markdown, html=html)
+        _write_outputs(document, from_json, outputs, quiet=quiet)
         return
     for name in names or ():
         check_spec(ARCH_PREFIX + name.removeprefix(ARCH_PREFIX))
@@ -124,31 +125,31 @@ def atlas(
                 interrupted = True
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
     document = requested_document(request, opened, date=date, machine=machine)
-    write_page = select_page(settings=settings, short=short)
-    _write_outputs(document, str(opened.path), write_page, json=json, markdown=markdown, quiet=quiet)
+    outputs = _outputs(document, settings=settings, json=json, markdown=markdown, html=html)
+    _write_outputs(document, str(opened.path), outputs, quiet=quiet)
     if interrupted:
         raise KeyboardInterrupt
 
 
-PageWriter = Callable[["AtlasDocument"], str]
-
-
-def select_page(*, settings: bool, short: bool) -> PageWriter:
-    """The page of the settings, or the short or full page of the architectures."""
+def _outputs(
+    document: AtlasDocument, *, settings: bool, json: str | None, markdown: str | None, html: str | None
+) -> tuple[Output, ...]:
+    """The rows, the counts of the architectures or of their settings, and the table."""
     from orderproof.atlas.page import page
     from orderproof.atlas.settings_page import settings_page
+    from orderproof.atlas.table import table_page
 
-    return settings_page if settings else partial(page, short=short)
+    summary = settings_page if settings else page
+    table = partial(table_page, document, summary="settings.html" if settings else "atlas.html")
+    return (json, document.write), (markdown, rendered(partial(summary, document))), (html, rendered(table))
 
 
-def _write_outputs(
-    document: AtlasDocument, source: str, write_page: PageWriter, *, json: str | None, markdown: str | None, quiet: bool
-) -> None:
+def _write_outputs(document: AtlasDocument, source: str, outputs: Sequence[Output], *, quiet: bool) -> None:
     from orderproof.atlas.counts import summary
 
-    written = write_outputs((json, document.write), (markdown, rendered(lambda: write_page(document))))
+    written = write_outputs(*outputs)
     if not quiet:
-        console = report_console([json, markdown])
+        console = report_console([str(path) for path, _ in outputs if path is not None])
         console.print(summary(document), soft_wrap=True)
         console.print(f"rows: {source}", highlight=False)
         print_written(console, written)

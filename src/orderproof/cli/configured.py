@@ -76,8 +76,11 @@ def _name_files_from(folder: Path, ctx: Any, parameters: list[str]) -> None:
 
 @contextlib.contextmanager
 def _names_of(configuration: Configuration, subject: str) -> Iterator[None]:
-    """Add the nearest names of the configuration to an error about a subject that is not found."""
+    """Let an error about a subject that is not found name the nearest one of the configuration, and nothing else."""
     try:
         yield
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}{did_you_mean(subject, configuration.subjects)}") from None
+    except CheckpointError:
+        hint = did_you_mean(subject, configuration.subjects)
+        if hint and not Path(subject).exists():
+            raise CheckpointError(f"{subject}: no subject of the configuration, and no such folder{hint}") from None
+        raise

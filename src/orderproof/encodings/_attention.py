@@ -89,7 +89,8 @@ def attention(
     attention weights, which only "eager" computes: it is then used for every backend.
 
     Backend "eager" has all derivatives, of any order, in reverse and in forward mode. "sdpa" has first derivatives in
-    reverse mode; inside transforms of torch.func that need more (jvp, hessian, nested grad), "eager" is used for it.
+    reverse mode; inside transforms of torch.func that need more (jvp, hessian, nested grad), and inside all of them
+    with a bias that is learned or depends on content, "eager" is used for it.
     A second backward pass through "sdpa" is right, or torch refuses it: "derivative for ... is not implemented".
 
     Raises `UsageError`, `EncodingError` or `PositionError` for arguments that do not fit.
@@ -105,7 +106,7 @@ def attention(
     )
     p, s = _check_positions(encoding, q, k, q_positions, k_positions)
     scale = encoding.default_scale(q.shape[-1]) if scale is None else scale
-    backend = _backend_in_transform(backend)
+    backend = _backend_in_transform(backend, encoding)
     if softcap is not None or sinks is not None or (dropout and backend == "flex") or encoding.claims.adds_to_values:
         backend = "eager"
 
@@ -153,11 +154,19 @@ def attention(
     return mixed if sees_nothing is None else mixed.masked_fill(sees_nothing, 0.0)
 
 
-def _backend_in_transform(backend: AttentionBackend) -> AttentionBackend:
-    """The backend, or one with the derivatives that a transform of torch.func needs."""
-    if backend == "flex" and in_transform():
+def _backend_in_transform(backend: AttentionBackend, encoding: PositionalEncoding) -> AttentionBackend:
+    """The backend, or one with the derivatives that a transform of torch.func needs.
+
+    torch's fused kernel on the CPU has no gradient of a bias. Outside of a transform, torch sees that the bias requires
+    one and takes another kernel; a transform hides it.
+    """
+    if not in_transform():
+        return backend
+    if backend == "flex":
         raise UsageError("backend: 'flex' cannot be transformed by torch.func; use 'sdpa' or 'eager'")
-    return "eager" if needs_plain_derivatives() else backend
+    claims = encoding.claims
+    learned = claims.site == "bias" and (claims.content_dependent or next(encoding.parameters(), None) is not None)
+    return "eager" if learned or needs_plain_derivatives() else backend
 
 
 def _toeplitz_attention_or_none(

@@ -82,6 +82,7 @@ class Auditor:
 
     def _audit(self, first: str, second: str) -> dict[str, Any]:
         from orderproof.auditing.explain.sentence_pair import compare_sentence_pair
+        from orderproof.explain.all_heads import all_heads
 
         began = time.perf_counter()
         try:
@@ -91,6 +92,7 @@ class Auditor:
             tokens = [subject.encode_sentence(sentence).labels for sentence in (first, second)]
             _check(tokens)
             compared = compare_sentence_pair(subject, sentences=(first, second))
+            heads = None if compared is None else all_heads(subject, (first, second))
         except OrderproofError as error:
             raise RequestError(503, str(error)) from error
         except RuntimeError as error:  # from torch, for example out of memory
@@ -104,6 +106,7 @@ class Auditor:
             "tokens": tokens,
             "rows": [row.model_dump() for row in pair.distances],
             "maps": [[[round(weight, 3) for weight in row] for row in each.weights] for each in maps],
+            "heads": heads,
             "seconds": round(time.perf_counter() - began, 3),
         }
 

@@ -45,7 +45,8 @@ def render_page(*, report: Report | None = None, study: PageStudy | None = None,
         report=_NULL_JSON if report is None else _embedded_report(report),
         claims=_claims().claims,
         trained=trained_model(),
-        pairs=script_safe_json({"pairs": trained_model()["pairs"]}),
+        shown=script_safe_json({key: trained_model()[key] for key in ("pairs", "heads", "texts")}),
+        next_token=script_safe_json(next_token()),
         study=_NULL_JSON if study is None else script_safe_json(study.model_dump(mode="json", by_alias=True)),
     )  # fmt: skip
     if len(text.encode()) > PAGE_LIMIT_BYTES:
@@ -99,6 +100,13 @@ def _claims() -> ClaimsReport:
 def trained_model() -> dict[str, Any]:
     """Pairs of sentences through the trained model, and proofs on models' graphs, from `tools/page_results.py`."""
     results: dict[str, Any] = json.loads((STATIC / "trained_model.json").read_text(encoding="utf-8"))
+    return results
+
+
+@cache
+def next_token() -> dict[str, Any]:
+    """Small trained decoders, from `tools/next_token.py`."""
+    results: dict[str, Any] = json.loads((STATIC / "next_token.json").read_text(encoding="utf-8"))
     return results
 
 

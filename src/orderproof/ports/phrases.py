@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from orderproof.laws.ports import PortCall
+from orderproof.ports import call_failure
 from orderproof.ports.explanation import FoundCause
 from orderproof.ports.port_run import PortResult, PortRun
 from orderproof.records.audit import PortCauseName
@@ -88,8 +91,13 @@ REMEDIES: dict[PortCauseName, str] = {
 }
 
 
-def remedy_text(result: PortResult) -> str:
-    """The change that the engine needs: by the causes that were found, else by the law."""
+def remedy_text(run: PortRun, result: PortResult) -> str:
+    """The change that the engine or the checkpoint needs: by the causes that were found, else by the law."""
+    if result.beyond == call_failure.WINDOW:
+        return call_failure.REMEDY
+    if result.law.ability is None and run.needs_older_keys:
+        keys = json.dumps(run.older_keys, default=str)
+        return f"Add {keys} to config.json, or use a version of {run.engine.name} that reads rope_parameters."
     texts = [
         REMEDIES.get(each.candidate.cause, f"Read {each.candidate.setting} as the reference does.")
         for each in result.explanation.causes

@@ -18,6 +18,8 @@ from typing import Any
 from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall, PortLaw
 from orderproof.laws.ports.port_law import ABILITIES
+from orderproof.optional_packages import missing_packages
+from orderproof.ports.call_failure import explained_failure
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
 from orderproof.ports.comparison import Profile, check_scores, profile, resolution, rounding, tolerance
@@ -55,6 +57,7 @@ class PortResult:
     with_older_keys: Profile | None = None
     older_explanation: Explanation = field(default_factory=Explanation)  # of what is left then
     notes: tuple[str, ...] = ()  # what the engine does not report
+    beyond: str = ""  # the threshold beyond which the engine fails
 
 
 @dataclass
@@ -67,6 +70,7 @@ class PortRun:
     limits: EngineLimits = field(default_factory=EngineLimits)
     explains: bool = True
     known_causes: list[Candidate] = field(default_factory=list)  # that explained an earlier law
+    _taken: dict[int, bool] = field(default_factory=dict)  # lengths of prompts that were tried after a failure
 
     @cached_property
     def calls(self) -> dict[str, PortCall]:
@@ -86,21 +90,25 @@ class PortRun:
     @cached_property
     def first_run(self) -> EngineRun:
         """The calls on the checkpoint as it is saved."""
+        if not self.engine.is_installed:
+            missing = " and ".join(missing_packages(*self.engine.packages))
+            return EngineRun(load_failure=f"{missing} is not installed: {self.engine.how_to_install}")
         return self._run({})
 
     @cached_property
     def older_run(self) -> EngineRun | None:
         """The calls with the keys of older versions; None if there are none, or the engine does not read the folder."""
-        return self._run(self.older_keys) if self.older_keys and self.engine.reads_config else None
+        reads = self.engine.reads_config and self.engine.is_installed
+        return self._run(self.older_keys) if self.older_keys and reads else None
 
     @property
     def needs_older_keys(self) -> bool:
         """True if the engine loads the checkpoint with the keys of older versions only."""
         return bool(self.first_run.load_failure) and self.older_run is not None and not self.older_run.load_failure
 
-    def _run(self, extra_keys: dict[str, Any]) -> EngineRun:
+    def _run(self, extra_keys: dict[str, Any], calls: Sequence[PortCall] = ()) -> EngineRun:
         with self._checkpoint(extra_keys) as folder:
-            calls = list(dict.fromkeys(self.calls.values()))
+            calls = calls or list(dict.fromkeys(self.calls.values()))
             if not calls:  # loading is a law too
                 calls = [PortCall("prefill", (self.reference.port_model.tokens(2),))]
             return run_engine(self.engine, folder, self.reference.config.model_type, calls, self.limits)
@@ -122,10 +130,9 @@ class PortRun:
 
     def result(self, law: PortLaw) -> PortResult:
         """The result of one law. Never raises for what the engine does."""
-        if not self.engine.is_installed:
-            missing = " and ".join(self.engine.packages)
-            return PortResult(law, "undecided", f"{missing} is not installed: {self.engine.how_to_install}")
         run, model = self.first_run, self.reference.port_model
+        if not self.engine.is_installed:
+            return PortResult(law, "undecided", run.load_failure)
         if not run.knows:
             name = self.reference.config.model_type
             return PortResult(law, "not_applicable", f"{self.engine.version} has no implementation of {name}")
@@ -140,7 +147,7 @@ class PortRun:
         used = self.older_run if self.needs_older_keys and self.older_run is not None else run
         output = used.outputs[self.calls[law.name]]
         if isinstance(output, str):
-            return PortResult(law, "undecided", f"{self.engine.name} {output}", self.calls[law.name])
+            return self._failed_call(law, output)
         try:
             return self._compared(law, output)
         except EngineError as error:
@@ -148,16 +155,38 @@ class PortRun:
         except Exception as error:  # noqa: BLE001 - third-party code: the reference may fail in any way
             return PortResult(law, "undecided", f"the reference raised {first_line(error)}", self.calls[law.name])
 
+    def _failed_call(self, law: PortLaw, failure: str) -> PortResult:
+        """The result of a call that the engine does not make, with the cause if shorter ones show it."""
+        call = self.calls[law.name]
+        found = explained_failure(self.engine.name, failure, call, self.reference.port_model, self._takes)
+        return PortResult(law, found.verdict, found.reason, call, beyond=found.boundary)
+
+    def _takes(self, length: int) -> bool:
+        """True if the engine returns scores for a prompt of this length [tokens]."""
+        if length not in self._taken:
+            call = PortCall("prefill", (self.reference.port_model.tokens(length),))
+            run = self._run(self.older_keys if self.needs_older_keys else {}, [call])
+            self._taken[length] = not isinstance(run.outputs.get(call, ""), str)
+        return self._taken[length]
+
     def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:
         if not run.load_failure:
             return PortResult(law, "held", f"{self.engine.version} loads it")
         if not run.refused:
             return PortResult(law, "undecided", run.load_failure)
-        then = ""
-        if self.older_run is not None:
-            outcome = "it loads" if self.needs_older_keys else f"it {self.older_run.load_failure}"
-            then = f"; with {', '.join(self.older_keys)} added to config.json, as older versions wrote them, {outcome}"
-        return PortResult(law, "refuted", f"{run.load_failure}{then}")
+        keys = ", ".join(self.older_keys)
+        if self.needs_older_keys:
+            then = (
+                f"it loads with {keys} added to config.json, as transformers wrote them before version 5, and the "
+                "other laws are measured so: the version of the configuration is the cause, and not its arithmetic"
+            )
+        elif self.older_run is not None:
+            again = self.older_run.load_failure
+            same = "the same error" if again == run.load_failure else f"another one: it {again}"
+            then = f"with {keys} added to config.json, as transformers wrote them before version 5, {same}"
+        else:
+            then = "no other law can be measured"
+        return PortResult(law, "refuted", f"{self.engine.name} {run.load_failure}; {then}")
 
     def _compared(self, law: PortLaw, output: Output) -> PortResult:
         call = self.calls[law.name]

@@ -22,7 +22,10 @@ def source_folder(distribution: str, root: str, parts: Iterable[str]) -> Path:
     ``parts`` are files and folders in it. pip is run once for each version, without dependencies; it verifies the file
     with the hash that the index states. Raises `EngineError` if there is no source package.
     """
-    kept = cache_folder() / f"{distribution}-{metadata.version(distribution)}"
+    try:
+        kept = cache_folder() / f"{distribution}-{metadata.version(distribution)}"
+    except metadata.PackageNotFoundError:
+        raise EngineError(f"{distribution} is not installed") from None
     if not kept.is_dir():
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)

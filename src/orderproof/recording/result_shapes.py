@@ -14,6 +14,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from orderproof.recording.arguments import tensors_in
+from orderproof.recording.late_dynamo import late_dynamo
 from orderproof.recording.operator_names import is_of_torch
 from orderproof.recording.shape_rules import Layout, ShapeRules, key_of
 
@@ -47,7 +48,8 @@ class ResultShapes:
         if read_off is not None and (self._views or not read_off.is_view):
             self._layouts[key] = read_off
             return _tensor(read_off, args[0] if args else None)
-        result = func(*args, **kwargs)
+        with late_dynamo():
+            result = func(*args, **kwargs)
         if key not in self._layouts:
             layout = _layout(result, args, operands)
             self._layouts[key] = layout if self._views or layout is None or not layout.is_view else None

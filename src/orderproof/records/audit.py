@@ -75,6 +75,7 @@ class Entry(Record):
     kind: Literal["constant", "operator"]
     operator: str  # aten.add.Tensor
     node_count: int = 1  # the nodes of this entry
+    layer_count: int = 1  # the modules that they are in
     module: str = ""  # dotted module path; * is a layer number if the entry covers several layers
     source: str = ""  # modeling_bert.py:104
     source_line: str = ""  # the source line itself

@@ -15,8 +15,17 @@ LEAK_TITLES = {
 
 
 def sites(entry: Entry) -> str:
-    """``constant at 12 sites``."""
-    return f"{entry.kind} at {phrases.pluralize(entry.node_count, 'site')}"
+    """``constant in 12 layers``, ``constant at 24 sites in 12 layers`` or ``constant at 1 site``."""
+    return f"{entry.kind} {repetitions(entry)}"
+
+
+def repetitions(entry: Entry) -> str:
+    """``in 12 layers``, ``at 24 sites in 12 layers`` or ``at 1 site``."""
+    at_sites = f"at {phrases.pluralize(entry.node_count, 'site')}"
+    if entry.layer_count == 1:
+        return at_sites
+    in_layers = f"in {entry.layer_count:,} layers"
+    return in_layers if entry.node_count == entry.layer_count else f"{at_sites} {in_layers}"
 
 
 def completeness(finding: Finding) -> str:

@@ -7,7 +7,7 @@ that a line stays one line and XML stays well-formed.
 from __future__ import annotations
 
 from orderproof.records.audit import Entry, Finding, Measurement, Witness
-from orderproof.report import phrases, summary, witness_phrases
+from orderproof.report import entry_map_phrases, phrases, summary, witness_phrases
 from orderproof.report.place import MASK_LEGEND, mask_lines, mask_of, remedy_code_label, shown_place
 from orderproof.report.theorem_phrases import proof_scope_text
 
@@ -62,7 +62,7 @@ def entry_line(entry: Entry) -> str:
     if entry.source:
         place += f" ({entry.source})"
     if entry.node_count > 1:
-        place += f" at {entry.node_count:,} sites"
+        place += f" {entry_map_phrases.repetitions(entry)}"
     return f"{place}: {entry.reason}" if entry.reason else place
 
 

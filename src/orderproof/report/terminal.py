@@ -39,8 +39,8 @@ class _AuditPrinter(EvidencePrinter):
         self._line(_text(summary.summary_sentence(report)), indent=0)
         if near := summary.almost_causal(report):
             self._line(_text(near), indent=0)
-        self._not_checked(report)
         self._failed(report)
+        self._not_checked(report)
         self._properties(report.findings)
         if report.sentence_pair:
             self._swap(report.sentence_pair)

@@ -7,10 +7,12 @@ from functools import cache
 
 import pytest
 import torch
+from torch import Tensor, nn
 
-from orderproof import laws
+from orderproof import laws, prove
 from orderproof.auditing.explain.entries import operator_name
 from orderproof.records.audit import Finding
+from orderproof.report import entry_map_phrases
 from tests.auditing.internals import ARCHITECTURES, ProofOptions, examined, prove_law
 
 
@@ -90,3 +92,24 @@ def test_one_of_several_results_has_the_name_of_its_operator() -> None:
     graph = torch.fx.Graph()
     both = graph.call_function(torch.ops.aten.topk.default, (graph.placeholder("x"), 2))
     assert operator_name(graph.call_function(operator.getitem, (both, 0))) == "aten.topk.default"
+
+
+class MaskOfLayer(nn.Module):
+    """A layer that makes its own mask."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril(1)
+        return (x @ x.mT).masked_fill(~mask, -torch.inf).softmax(-1) @ x
+
+
+def test_a_mask_that_each_layer_makes_is_one_entry() -> None:
+    layers = nn.Sequential(*(MaskOfLayer() for _ in range(3)))
+    found = prove(layers, "causal", inputs=torch.randn(2, 7, 8), expect="any")
+    order = prove(layers, "permutation", inputs=torch.randn(2, 7, 8), expect="any")
+    for entries in (found.entries, order.entries):
+        assert [(each.module, each.node_count, each.layer_count) for each in entries] == [("*", 3, 3)]
+    assert order.entries[0].origin_module == "*"
+    assert entry_map_phrases.sites(order.entries[0]) == "constant in 3 layers"
+    assert entry_map_phrases.repetitions(order.entries[0].model_copy(update={"node_count": 6})) == (
+        "at 6 sites in 3 layers"
+    )

@@ -27,12 +27,16 @@ PAGE = Path(__file__).parents[3] / "docs/evidence/faults/planted_faults.md"
 VERDICT_LETTERS: Mapping[Verdict, str] = {"held": "H", "refuted": "R", "undecided": "U", "not_applicable": "-"}
 HEAD = """# Planted faults
 
-Written by `python -m tests.laws.planted_faults.__main__`; not edited by hand.
+Does a measured law fail for your model? Find the law: each mistake below was put into a small model, and the law
+failed for it. *Fails as well* names the other laws that failed for that mistake. If your report has the same ones, look
+for that mistake first, at the line that the report names. [The laws](../../reference/laws.md) say what each of them
+requires.
+"""
+HOW = """## How it is known
 
-Every measured law is decided for a small model with each of these faults, and for the model without a fault. R refuted,
-H held, U undecided (a call was refused, or the control moved the output too little), - not applicable. **R** marks the
-laws for which the fault was planted. Refutations by other checks are explained below the table; a property describes a
-model, and a fault may change it.
+Every measured law is decided for each mistake, and for models without one. R refuted, H held, U undecided (a call was
+refused, or the positive control moved the output too little), - not applicable. **R** marks the laws for which the
+mistake was made. Written by `python -m tests.laws.planted_faults.__main__`; not edited by hand.
 """
 
 LawVerdicts = Mapping[str, Verdict]
@@ -54,23 +58,32 @@ def page(faults: Mapping[str, LawVerdicts], correct: Mapping[str, LawVerdicts]) 
     refuted = sum(verdict == "refuted" for row in faults.values() for verdict in row.values())
     caught = sum(faults[f.name][law] == "refuted" for f in planted for law in f.laws)
     by_design = sorted({f"`{law}`" for row in correct.values() for law, found in row.items() if found == "refuted"})
-    design = f"refuted by: {', '.join(by_design) or 'no law'}; by checks only as explained"
     counts = [
-        f"- faults: {len(planted)}, planted for {sum(len(f.laws) for f in planted)} laws; refuted by them: {caught}",
-        f"- refuted by another law as well: {refuted - caught} times; where that law is a check, the reason is below",
-        f"- conforming models: {len(correct)}; {design}",
+        f"- mistakes: {len(planted)}, made for {sum(len(f.laws) for f in planted)} laws; refuted by them: {caught}",
+        f"- refuted by another law as well: {refuted - caught} times; if that law is a check, the reason is below",
+        f"- models without a mistake: {len(correct)}; refuted by {', '.join(by_design) or 'no law'}, by design",
     ]
-    head = ["| | fault | " + " | ".join(law.name for law in measured_laws()) + " |"]
+    head = ["| | mistake | " + " | ".join(law.name for law in measured_laws()) + " |"]
     head.append("| --- " * (len(measured_laws()) + 2) + "|")
-    lines = [HEAD, *counts, "", *head, *(_line(f, faults[f.name]) for f in planted)]
-    lines += ["", "## Refuted by other laws too", "", *_explained(planted)]
-    lines += ["", "## Conforming models", "", "The conforming model of the fixture of each law.", ""]
-    lines += [head[0].replace("| | fault |", "| model of |"), head[1].removeprefix("| --- ")]
+    lines = [HEAD, *_by_law(planted, faults), "", HOW, *counts, "", *head, *(_line(f, faults[f.name]) for f in planted)]
+    lines += ["", "### Refuted by another check as well", "", *_explained(planted)]
+    lines += ["", "### Models without a mistake", "", "The conforming model in the tests of each law.", ""]
+    lines += [head[0].replace("| | mistake |", "| model of |"), head[1].removeprefix("| --- ")]
     lines += [
         f"| {name} | " + " | ".join(VERDICT_LETTERS[v] for v in row.values()) + " |" for name, row in correct.items()
     ]
     lines += ["", *(f"- `{law}` for the model of `{of}`: {why}" for (of, law), why in BY_DESIGN.items())]
     return "\n".join(lines) + "\n"
+
+
+def _by_law(planted: tuple[Planted, ...], faults: Mapping[str, LawVerdicts]) -> Iterator[str]:
+    """The table of mistakes, by the law that they violate."""
+    yield "| law that fails | mistake | fails as well |"
+    yield "| --- | --- | --- |"
+    for law in measured_laws():
+        for fault in (each for each in planted if law.name in each.laws):
+            others = [name for name, found in faults[fault.name].items() if found == "refuted" and name != law.name]
+            yield f"| {law.code} {law.name} | {fault.what} | {', '.join(others)} |"
 
 
 def _line(fault: Planted, row: LawVerdicts) -> str:
@@ -79,9 +92,13 @@ def _line(fault: Planted, row: LawVerdicts) -> str:
 
 
 def _explained(planted: tuple[Planted, ...]) -> Iterator[str]:
+    """Each reason once, with the laws and mistakes that it explains."""
+    reasons: dict[str, dict[str, list[str]]] = {}
     for fault in planted:
         for law, why in EXPLAINED.get(fault.name, {}).items():
-            yield f"- {fault.name}, `{law}`: {why}"
+            reasons.setdefault(why, {}).setdefault(law, []).append(fault.name)
+    for why, laws in reasons.items():
+        yield f"- {why}: " + "; ".join(f"`{law}` of {', '.join(names)}" for law, names in laws.items())
 
 
 def main(arguments: list[str] | None = None) -> int:

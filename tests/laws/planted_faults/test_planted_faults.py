@@ -28,11 +28,12 @@ def on_the_page() -> dict[str, dict[str, str]]:
     marks: dict[str, dict[str, str]] = {}
     laws: list[str] = []
     conforming = False
-    for line in script.PAGE.read_text(encoding="utf-8").splitlines():
+    text = script.PAGE.read_text(encoding="utf-8")
+    for line in text.partition("## How it is known")[2].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         conforming = conforming or line.startswith("| model of ")
-        if line.startswith(("| | fault | ", "| model of ")):
-            laws = [cell for cell in cells if cell not in ("", "fault", "model of")]
+        if line.startswith(("| | mistake | ", "| model of ")):
+            laws = [cell for cell in cells if cell not in ("", "mistake", "model of")]
         elif line.startswith("| ") and not line.startswith("| ---"):
             name = f"model of {cells[0]}" if conforming else cells[0]
             marks[name] = dict(zip(laws, (c.strip("*") for c in cells[-len(laws) :]), strict=True))

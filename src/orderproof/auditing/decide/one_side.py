@@ -20,6 +20,13 @@ def possible_call_modes(context: AuditContext, law: ProvedLaw) -> tuple[str, ...
     return law.call_modes[:1]
 
 
+def applies(context: AuditContext, law: ProvedLaw) -> bool:
+    """False if a subject cannot be called as a law needs, so that no call is made for it."""
+    if context.subject.whole_rows_reason and not law.replaces_whole_rows:
+        return False
+    return any(not isinstance(context.in_call_mode(mode), str) for mode in possible_call_modes(context, law))
+
+
 def proved_on_one_side(context: AuditContext, law: ProvedLaw, finding: Finding, prove: ProveInMode) -> Finding:
     """The finding, or that of pads on one side if it is proved there and one side suffices for the output."""
     if finding.verdict not in ("refuted", "undecided") or not law.one_call_mode_suffices(

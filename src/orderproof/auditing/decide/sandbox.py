@@ -22,8 +22,9 @@ from orderproof.adapter import ModelAdapter
 from orderproof.auditing.decide.changed_weights import WeightValues, with_changed_weights
 from orderproof.auditing.decide.measurement import measure_law
 from orderproof.auditing.explain.findings import finding_of, undecide
-from orderproof.auditing.search.lengths import ShowComparisons, show_nothing
+from orderproof.auditing.search.lengths import UNSEEN, Watch
 from orderproof.errors import failure_reason
+from orderproof.laws.law import Law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.models import Subject
 from orderproof.records.audit import Expectation, Finding, Scope, Verdict
@@ -32,7 +33,7 @@ from orderproof.time_limit import TimeAllowed
 LAW_TIMEOUT = 120.0  # [s] for one law
 EACH_LAW = TimeAllowed(LAW_TIMEOUT)
 DECODER_PART = "decoder"
-_NEXT, _LAST, _FAILED = b".", b"!", b"?"  # a finding; a finding after which the model is not the same; an error
+_BEGUN, _NEXT, _LAST, _FAILED = b">", b".", b"!", b"?"  # a law; a finding; one after which the model changed; an error
 _COMPARED = b"#"  # the comparisons that are done, and those that are planned
 
 
@@ -56,7 +57,7 @@ class MeasurementRun:
     seed: int = 0
     allowed: TimeAllowed = EACH_LAW
     length: int | None = None  # [tokens] of the default call; None for that of the adapter
-    show_comparisons: ShowComparisons = show_nothing  # of the law that is measured
+    watch: Watch = UNSEEN
     cut: set[str] = field(default_factory=set)  # the laws that have no finding: not reached, too long, or a crash
 
     @cached_property
@@ -80,7 +81,7 @@ class MeasurementRun:
         elif forked_process.can_fork():
             yield from self._run_forked()
         else:
-            yield from self.run_in_process(0)
+            yield from self.run_in_process(0, self.watch)
 
     def finding_without_result(self, job: MeasurementJob, verdict: Verdict, reason: str) -> Finding:
         """The finding of a law that could not be measured."""
@@ -88,7 +89,7 @@ class MeasurementRun:
         scope = Scope(length=self.length or self.subject.default_length, weights="these")
         return finding_of(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
 
-    def run_in_process(self, start: int) -> Iterator[Finding]:
+    def run_in_process(self, start: int, watch: Watch) -> Iterator[Finding]:
         """The findings of the jobs from this index on, measured in this process."""
         calls_of: dict[str, CachedCalls | str] = {}
         for done, job in enumerate(self.jobs[start:], start):
@@ -102,8 +103,7 @@ class MeasurementRun:
                 yield self.finding_without_result(job, "undecided", calls)
                 continue
             expect = self.expect.get(job.law.name)
-            show = self.show_comparisons
-            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect, show=show)
+            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect, watch=watch)
             calls.free_models()
             yield self._with_length_note(finding.model_copy(update={"call_mode": job.part}), job, calls)
 
@@ -167,7 +167,7 @@ class _MeasurementProcess(forked_process.ForkedProcess):
 
     def __init__(self, run: MeasurementRun, start: int, folder: str) -> None:
         self._read, write = os.pipe()
-        self._buffer, self._show_comparisons = b"", run.show_comparisons
+        self._buffer, self._run = b"", run
 
         def work() -> None:
             os.close(self._read)
@@ -197,12 +197,15 @@ class _MeasurementProcess(forked_process.ForkedProcess):
                     return f"its process {forked_process.exit_description(self.wait())}"
                 self._buffer += more
             line, _, self._buffer = self._buffer.partition(b"\n")
-            if line[:1] == _COMPARED:
-                self._show_comparisons(*map(int, line[1:].split()))
-            elif line[:1] == _FAILED:
-                return line[1:].decode()
+            kind, text = line[:1], line[1:].decode()
+            if kind == _FAILED:
+                return text
+            if kind == _BEGUN:
+                self._run.watch.begin(next(law for law in self._run.laws if law.name == text))
+            elif kind == _COMPARED:
+                self._run.watch.compared(*map(int, text.split()))
             else:
-                return Finding.model_validate_json(line[1:]), line[:1] == _LAST
+                return Finding.model_validate_json(text), kind == _LAST
 
     def stop(self) -> None:
         """End the process and all processes that it started."""
@@ -215,8 +218,7 @@ def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
     before = WeightValues(run.subject.module)
     laws = {law.name: law for law in run.laws}
     run.allowed = TimeAllowed()  # the parent counts the time
-    run.show_comparisons = lambda done, planned: _write(pipe, _COMPARED + f"{done} {planned}\n".encode())
-    for finding in run.run_in_process(start):
+    for finding in run.run_in_process(start, _PipeWatch(pipe)):
         left = forked_process.kill_tree(os.getpid(), itself=False) if forked_process.has_children() else 0
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
         changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
@@ -226,6 +228,21 @@ def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
         _write(pipe, (_LAST if is_last else _NEXT) + final.model_dump_json().encode() + b"\n")
         if is_last:
             return
+
+
+class _PipeWatch(Watch):
+    """In the child: the progress goes into the pipe."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+
+    def begin(self, law: Law) -> None:
+        """Name a law that applies."""
+        _write(self._pipe, _BEGUN + f"{law.name}\n".encode())
+
+    def compared(self, done: int, planned: int) -> None:
+        """Count its comparisons."""
+        _write(self._pipe, _COMPARED + f"{done} {planned}\n".encode())
 
 
 def _write(pipe: int, data: bytes) -> None:

@@ -70,17 +70,21 @@ def group_entries(
             kind="constant" if b.constant else "operator", operator=operator_name(b.node),
             module=_NUMBER.sub("*", module_path(b.node)), source=source_of(b.node)[0],
             origin="" if constant is None else origin_of(constant, constants),
-            origin_source=line, origin_module=module,
+            origin_source=line, origin_module=_NUMBER.sub("*", module),
         )  # fmt: skip
         groups.setdefault(entry, []).append(b)
     return tuple(_entry_of_group(entry, found, picture(found[0])) for entry, found in groups.items())
 
 
 def _entry_of_group(entry: Entry, found: Sequence[RelationBreak], picture: Picture | None) -> Entry:
+    """The entry of breaks that differ in the number of their layer only; of one layer, its modules are named."""
     first, paths = found[0], {module_path(b.node) for b in found}
+    origins = {constant_origin(b.operand)[1] for b in found if b.operand is not None and entry.origin_source}
     return entry.model_copy(
         update={
-            "node_count": len(found), "module": paths.pop() if len(paths) == 1 else entry.module,
+            "node_count": len(found), "layer_count": len(paths),
+            "module": paths.pop() if len(paths) == 1 else entry.module,
+            "origin_module": origins.pop() if len(origins) == 1 else entry.origin_module,
             "source_line": source_of(first.node)[1], "picture": picture, "reason": first.reason,
         }
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from orderproof.adapter import ModelAdapter, Threshold
 from orderproof.auditing.search.comparison_runs import ComparisonResult, run_comparison
 from orderproof.errors import is_internal
+from orderproof.laws.law import Law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import measured_lengths, thresholds_near
 from orderproof.recording.execution import relative_difference
@@ -21,15 +22,21 @@ from orderproof.tolerances import MAX_NOISE
 _ORDER: tuple[Verdict, ...] = ("refuted", "undecided", "held", "not_applicable")
 
 
-ShowComparisons = Callable[[int, int], None]  # the comparisons that are done, and those that are planned
+class Watch:
+    """The progress of measured laws, of which this one shows nothing."""
+
+    def begin(self, law: Law) -> None:
+        """A law that applies begins."""
+
+    def compared(self, done: int, planned: int) -> None:
+        """Comparisons of it are done, of those that are planned."""
 
 
-def show_nothing(_done: int, _planned: int) -> None:
-    """Show no progress."""
+UNSEEN = Watch()
 
 
 def run_at_lengths(
-    law: MeasuredLaw, calls: CachedCalls, tolerance: float, show: ShowComparisons = show_nothing
+    law: MeasuredLaw, calls: CachedCalls, tolerance: float, watch: Watch = UNSEEN
 ) -> Iterator[ComparisonResult]:
     """The results of all comparisons of a law, at the default length first."""
     default = calls.default_length
@@ -51,7 +58,7 @@ def run_at_lengths(
             if result.verdict == "refuted":
                 refuted.add(group)
             done += 1
-            show(done, max(done, planned))
+            watch.compared(done, max(done, planned))
             yield result
 
 

@@ -75,18 +75,24 @@ export function arrowDrawing({ paths, axes, label }) {
       paint(terms, goal, labels);
       return;
     }
+    tween("arrows", between(before, terms));
+  }
+
+  // What draws the arrows at a time t between two orders of the same terms.
+  function between(before, terms) {
+    const goal = startsOf(terms), labels = labelsOf(terms);
     const oldLabels = labelsOf(before);
     const old = new Map(startsOf(before).map((start, i) => [before[i].key, { start, vector: before[i].vector, label: oldLabels[i] }]));
-    const between = (one, two, t) => one + (two - one) * t;
-    const mix = (one, two, t) => one.map((value, f) => between(value, two[f], t));
-    const mixLabels = (one, two, t) => ({ along: between(one.along, two.along, t), away: between(one.away, two.away, t), shown: between(one.shown, two.shown, t) });
-    tween("arrows", (t) => paint(
+    const part = (one, two, t) => one + (two - one) * t;
+    const mix = (one, two, t) => one.map((value, f) => part(value, two[f], t));
+    const mixLabels = (one, two, t) => ({ along: part(one.along, two.along, t), away: part(one.away, two.away, t), shown: part(one.shown, two.shown, t) });
+    return (t) => paint(
       terms.map((term) => ({ ...term, vector: mix(old.get(term.key).vector, term.vector, t) })),
       goal.map((start, i) => mix(old.get(terms[i].key).start, start, t)),
       labels.map((label, i) => mixLabels(old.get(terms[i].key).label, label, t)),
-    ));
+    );
   }
-  return { svg, show };
+  return { svg, show, between };
 }
 
 // A long word would leave the picture.

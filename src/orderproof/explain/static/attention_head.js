@@ -32,8 +32,9 @@ export function attentionHead(x, { encoding = "none", causal = false } = {}) {
   const placed = embed ? embed(x, HEAD_WEIGHTS) : x;
   const [q, k, v] = ["query", "key", "value"].map((name) => multiply(placed, HEAD_WEIGHTS[name]));
   const options = { causal, bias: scoreBias(encoding, causal) };
-  const s = rotate ? scores(rotate(q), rotate(k), options) : scores(q, k, options);
+  const compared = rotate ? { q: rotate(q), k: rotate(k) } : { q, k }; // what a score compares
+  const s = scores(compared.q, compared.k, options);
   const a = softmax(s);
   const z = multiply(a, v);
-  return { x: placed, q, k, v, s, a, z, pooled: meanOfRows(z) };
+  return { x: placed, q, k, v, compared, s, a, z, pooled: meanOfRows(z) };
 }

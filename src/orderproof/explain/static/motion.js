@@ -30,10 +30,13 @@ export function slideCells(table, order, columns = null, duration = 900) {
   });
 }
 
-// paint(t) for t from 0 to 1; a later call with the same key ends an earlier one.
+export const eased = (t) => (t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
+
+// paint(t) for t from 0 to 1; a later call with the same key ends an earlier one. A `steady` pace neither speeds up nor
+// slows down.
 const running = new Map();
 
-export function tween(key, paint, duration = 1100) {
+export function tween(key, paint, duration = 1100, pace = "eased") {
   cancelAnimationFrame(running.get(key));
   if (reducedMotion()) {
     paint(1);
@@ -42,7 +45,7 @@ export function tween(key, paint, duration = 1100) {
   const start = performance.now();
   const frame = (now) => {
     const t = Math.min(Math.max((now - start) / duration, 0), 1);
-    paint(t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
+    paint(pace === "steady" ? t : eased(t));
     if (t < 1) running.set(key, requestAnimationFrame(frame));
   };
   paint(0);

@@ -68,12 +68,14 @@ function staircase() {
 }
 
 // A small square picture of where and how an encoding acts, for the table.
+// A matrix as a small picture without numbers.
+export function square(values) {
+  const most = Math.max(...values.flat().map(Math.abs));
+  return el("svg", { viewBox: `0 0 ${values[0].length} ${values.length}`, class: "thumbnail", "aria-hidden": "true", preserveAspectRatio: "none" },
+    values.map((row, m) => row.map((value, n) => el("rect", { x: n, y: m, width: 1.02, height: 1.02, class: value < 0 ? "cell minus" : "cell", "--v": Math.abs(value) / most }))));
+}
+
 export function thumbnail(encoding) {
-  const square = (values) => {
-    const most = Math.max(...values.flat().map(Math.abs));
-    return el("svg", { viewBox: `0 0 ${values[0].length} ${values.length}`, class: "thumbnail", "aria-hidden": "true", preserveAspectRatio: "none" },
-      values.map((row, m) => row.map((value, n) => el("rect", { x: n, y: m, width: 1.02, height: 1.02, class: value < 0 ? "cell minus" : "cell", "--v": Math.abs(value) / most }))));
-  };
   if (encoding === "none") return el("svg", { viewBox: "0 0 8 8", class: "thumbnail", "aria-hidden": "true" });
   if (encoding === "sinusoidal") return square(transpose(Array.from({ length: 16 }, (_, m) => sinusoids(m, 8))));
   if (encoding === "learned") return square(WEIGHTS["learned.weight"]);

@@ -9,7 +9,7 @@ import { state } from "./state.js";
 let swapped = false;
 
 export function qkvStep() {
-  const button = el("button", { type: "button", class: "play", onclick: () => {
+  const button = el("button", { type: "button", class: "play", id: "qkv-swap", onclick: () => {
     swapped = !swapped;
     draw();
     for (const table of document.querySelectorAll("#qkv-x table, #qkv-q table, #qkv-k table, #qkv-v table")) slideCells(table, swapped ? state.order : inverse(state.order));

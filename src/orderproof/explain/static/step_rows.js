@@ -41,7 +41,7 @@ export function breakStep() {
     const { items, text, broken, bare } = chain({ encoding, causal, id: "break" });
     showChain("break-chain", items);
     const end = byId("break-end");
-    end.className = broken === null ? "conclusion" : "conclusion code-0";
+    end.classList.toggle("code-0", broken !== null);
     end.textContent = bare ? `${text} Choose an encoding.` : text;
   }
   return draw;

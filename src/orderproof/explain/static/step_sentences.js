@@ -1,7 +1,10 @@
 // The question: two sentences with the same words through a transformer without positions. The reader predicts, then sees.
 import { byId, el, escapeControls, fill } from "./dom.js";
 import { strip } from "./heatmap.js";
+import { ROUNDING_TOLERANCE } from "./laws.js";
+import { recordPrediction } from "./prediction.js";
 import { isUnchanged, moveWords, runBoth, state, swapOuter } from "./state.js";
+import { largestDifference } from "./transformer.js";
 import { comparison, unchangedNote } from "./verdict.js";
 
 export function sentencesStep() {
@@ -10,6 +13,8 @@ export function sentencesStep() {
   function predict(answer) {
     predicted = answer;
     moveWords(swapOuter(state.words));
+    const { means: [first, second] } = runBoth();
+    recordPrediction("sentences", { predicted, right: largestDifference([first], [second]) <= ROUNDING_TOLERANCE ? "stay" : "change", texts: { stay: "the vector stays the same", change: "the vector changes" } });
     byId("next").focus({ preventScroll: true }); // the button that was pressed is gone
   }
 

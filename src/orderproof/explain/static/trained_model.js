@@ -2,13 +2,14 @@
 import { byId, cosine, el, escapeControls, fill, formatDifference, formatFixed, table } from "./dom.js";
 import { heatmap } from "./heatmap.js";
 import { ROUNDING_TOLERANCE } from "./laws.js";
+import { addHeads } from "./step_heads.js";
 import { permutedWords, state } from "./state.js";
 
 const MAX_SENTENCE_CHARACTERS = 200; // characters of a sentence; the server has the same limit
 const CONDITIONS = ["with positions", "without positions"];
 
 export function trainedModelStep() {
-  const { pairs } = JSON.parse(byId("orderproof-pairs").textContent);
+  const { pairs } = JSON.parse(byId("orderproof-trained").textContent);
   const menu = el("select", { id: "pair", onchange: () => show(pairs[menu.value]) },
     pairs.map(({ sentences }, i) => el("option", { value: i }, sentences.join("  /  "))));
   fill(byId("pair-menu"), el("label", { for: "pair" }, byId("live") ? "or one of these pairs" : "Two sentences"), menu);
@@ -45,6 +46,7 @@ async function requestAudit(sentences) {
   if (response.ok && Array.isArray(data.rows)) {
     byId("pair").selectedIndex = -1;
     show({ ...data, sentences });
+    if (data.heads) addHeads({ sentences, tokens: data.tokens, ...data.heads });
   } else showMessage(data.error ?? `The server responds with status ${response.status}.`, true);
 }
 

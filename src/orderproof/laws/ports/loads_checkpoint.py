@@ -3,7 +3,8 @@
     save(f) -> config.json, *.safetensors -> E
 
 If it refuses the folder, the keys of earlier versions of transformers are added to config.json (`rope_theta` and
-`rope_scaling` in place of `rope_parameters`). If it loads that, the other laws are measured on it.
+`rope_scaling` next to `rope_parameters`). If it loads that, the law fails for the version of the configuration, the
+other laws are measured with these keys, and what to do names them. If it refuses both, nothing else can be measured.
 Source: elementary; broken by engines that require keys of another version of the configuration.
 """
 
