@@ -1,7 +1,7 @@
 """Processor time and peak memory of `orderproof audit FOLDER --as decoder`, for checkpoints of growing size.
 
-    python benchmarks/checkpoints.py                                     100, 250 and 500 million parameters
-    python benchmarks/checkpoints.py --millions 234 1000 3000            other sizes
+    python benchmarks/checkpoints.py                                     100, 250, 500, 1000 and 3000 million parameters
+    python benchmarks/checkpoints.py --millions 234 500                  other sizes
     python benchmarks/checkpoints.py --before /tmp/before/src            and of an earlier build, in turn
     python benchmarks/checkpoints.py --markdown docs/evidence/benchmarks/checkpoints.md    and write the page
 
@@ -11,7 +11,9 @@ file      the safetensors of the checkpoint
 peak      the largest sum, at one time, of the memory of all processes of the command, where a page that several
           processes share counts once: pages of the mapped file count too
 seconds   processor time of the command and all processes that it starts, imports included, on one thread
-forward   processor seconds of one call of the model with 64 tokens in float32
+forward   processor seconds of one call of the model with 64 tokens in float32, and in float64
+growth    the seconds by which a size takes longer than the one above it, for each 100 million further parameters, and
+          over the time by which its call in float64 takes longer
 Each number is of one run, unless --repeats is given: then the least time and the largest memory.
 """
 
@@ -34,18 +36,20 @@ from audit_cost import SAMPLING_INTERVAL, process_tree, proportional_memory
 from processor import processor
 
 COMMAND = "python benchmarks/checkpoints.py --markdown docs/evidence/benchmarks/checkpoints.md"
-MILLIONS = (100, 250, 500)
+MILLIONS = (100, 250, 500, 1000, 3000)
 VOCABULARY = 32_000
 WIDTHS = ((700, 1024), (1500, 2048), (4000, 3072))  # (parameters in millions up to which, features)
 WIDEST = 4096
 HEAD_WIDTH = 64
 MOST_IN_FILE = 1e9  # [bytes] of weights
 ADDED_MEMORY = 1.0  # [GB] the most that is wanted, besides the file
+ADDED_FORWARDS = 12  # the most float64 calls of further parameters that is wanted for them
 FORWARD_TOKENS = 64
+MOST_IN_FLOAT64 = 1.5e9  # parameters of a model that is called in float64, with 8 bytes each
 FORWARD = """
 import sys, time, torch, transformers
 torch.set_num_threads(1)
-model = transformers.AutoModel.from_pretrained(sys.argv[1], dtype=torch.float32).eval()
+model = transformers.AutoModel.from_pretrained(sys.argv[1], dtype=getattr(torch, sys.argv[3])).eval()
 tokens = torch.randint(0, model.config.vocab_size, (1, int(sys.argv[2])))
 with torch.no_grad():
     model(tokens)
@@ -56,7 +60,10 @@ with torch.no_grad():
         found.append(time.process_time() - start)
 print(min(found))
 """
-HEADER = ("parameters", "file [GB]", "peak [GB]", "peak - file [GB]", "seconds", "forward [s]", "seconds / forward")
+HEADER = (
+    "parameters", "file [GB]", "peak [GB]", "peak - file [GB]", "seconds", "forward [s]", "seconds / forward",
+    "in float64 [s]", "growth [s]", "growth / float64",
+)  # fmt: skip
 HEADER_BEFORE = ("before: peak [GB]", "before: seconds", "ratio")
 
 
@@ -67,6 +74,40 @@ class Cost:
     seconds: float
     gigabytes: float
     exit_code: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """The measurements of one size."""
+
+    parameters: int
+    gigabytes: float  # of the file
+    float32: float  # [s] of one call
+    float64: float | None
+    costs: dict[str, Cost]  # by build
+
+    def growth(self, smaller: Size | None) -> tuple[str, str]:
+        """The cells of the growth from a smaller size."""
+        if smaller is None:
+            return "", ""
+        seconds = self.costs["now"].seconds - smaller.costs["now"].seconds
+        added = f"{seconds / (self.parameters - smaller.parameters) * 1e8:.1f}"
+        if self.float64 is None or smaller.float64 is None:
+            return added, ""
+        return added, f"{seconds / (self.float64 - smaller.float64):.0f}"
+
+    def cells(self, smaller: Size | None) -> tuple[str, ...]:
+        """The row of the table."""
+        now, before = self.costs["now"], self.costs.get("before")
+        cells = (
+            f"{self.parameters / 1e6:.0f} million", f"{self.gigabytes:.2f}", f"{now.gigabytes:.2f}",
+            f"{now.gigabytes - self.gigabytes:.2f}", f"{now.seconds:.1f}", f"{self.float32:.2f}",
+            f"{now.seconds / self.float32:.0f}", "" if self.float64 is None else f"{self.float64:.2f}",
+            *self.growth(smaller),
+        )  # fmt: skip
+        if before is None:
+            return cells
+        return (*cells, f"{before.gigabytes:.2f}", f"{before.seconds:.1f}", f"{now.seconds / before.seconds:.2f}")
 
 
 def configuration(millions: float) -> object:
@@ -143,21 +184,22 @@ def audit(folder: Path, source: Path, arguments: Sequence[str] = ()) -> Cost:
     return Cost(usage.ru_utime + usage.ru_stime, most / 1e3, process.returncode)
 
 
-def forward_seconds(folder: Path) -> float:
-    """The processor time [s] of one call in float32, in a process of its own."""
+def forward_seconds(folder: Path, dtype: str) -> float:
+    """The processor time [s] of one call in a dtype, in a process of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", FORWARD, str(folder), str(FORWARD_TOKENS)]
+    command = [sys.executable, "-c", FORWARD, str(folder), str(FORWARD_TOKENS), dtype]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return float(done.stdout.split()[-1])
 
 
-def row(millions: float, builds: dict[str, Path], repeats: int) -> tuple[str, ...]:
-    """The cells of one size."""
+def measured(millions: float, builds: dict[str, Path], repeats: int) -> Size:
+    """The measurements of one size."""
     with tempfile.TemporaryDirectory(prefix="orderproof-checkpoint-") as name:
         folder = Path(name)
         parameters = write_checkpoint(folder, millions)
         size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) / 1e9
-        forward = forward_seconds(folder)
+        forward = forward_seconds(folder, "float32")
+        wide = forward_seconds(folder, "float64") if parameters <= MOST_IN_FLOAT64 else None
         runs: dict[str, list[Cost]] = {build: [] for build in builds}
         for _ in range(repeats):
             for build, source in builds.items():
@@ -165,17 +207,11 @@ def row(millions: float, builds: dict[str, Path], repeats: int) -> tuple[str, ..
     for build, costs in runs.items():
         if any(cost.exit_code not in (0, 1, 3) for cost in costs):
             sys.exit(f"{build}: expected an audit of {parameters} parameters; got exit code {costs[-1].exit_code}")
-    seconds = {build: min(cost.seconds for cost in costs) for build, costs in runs.items()}
-    peaks = {build: max(cost.gigabytes for cost in costs) for build, costs in runs.items()}
-    cells = (
-        f"{parameters / 1e6:.0f} million", f"{size:.2f}", f"{peaks['now']:.2f}", f"{peaks['now'] - size:.2f}",
-        f"{seconds['now']:.1f}", f"{forward:.2f}", f"{seconds['now'] / forward:.0f}",
-    )  # fmt: skip
-    if "before" not in builds:
-        return cells
-    return (
-        *cells, f"{peaks['before']:.2f}", f"{seconds['before']:.1f}", f"{seconds['now'] / seconds['before']:.2f}"
-    )  # fmt: skip
+    best = {
+        build: Cost(min(c.seconds for c in costs), max(c.gigabytes for c in costs), costs[-1].exit_code)
+        for build, costs in runs.items()
+    }
+    return Size(parameters, size, forward, wide, best)
 
 
 def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str) -> str:
@@ -188,7 +224,7 @@ def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str) -> 
         f"{explained[0]} {explained[2]}",
         "```text\n" + explained[3].strip() + "\n```",
         "\n".join(f"| {' | '.join(each)} |" for each in (header, ["---:"] * len(header), *rows)),
-        f"Wanted: a peak of at most the file and {ADDED_MEMORY:g} GB.",
+        f"Wanted: a peak of at most the file and {ADDED_MEMORY:g} GB, and a growth of at most {ADDED_FORWARDS} calls.",
     ]
     return "\n\n".join(lines) + "\n"
 
@@ -212,9 +248,12 @@ def main(arguments: list[str] | None = None) -> int:
     header = (*HEADER, *(HEADER_BEFORE if chosen.before else ()))
     print("\t".join(header), flush=True)
     rows = []
+    smaller: Size | None = None
     for millions in chosen.millions:
-        rows.append(row(millions, builds, chosen.repeats))
+        size = measured(millions, builds, chosen.repeats)
+        rows.append(size.cells(smaller))
         print("\t".join(rows[-1]), flush=True)
+        smaller = size
     if chosen.markdown:
         options = (
             "" if tuple(chosen.millions) == MILLIONS else f" --millions {' '.join(f'{m:g}' for m in chosen.millions)}"

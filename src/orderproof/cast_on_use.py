@@ -2,8 +2,8 @@
 
 A float64 copy of a model in bfloat16 is four times as large as the model. `CastOnUse` has the numbers of a parameter in
 another dtype and holds the parameter itself. A view of it is another one, a row of an embedding is cast alone, and a
-matrix is cast for one product, into memory that all products use. The results have the bits that those of a full copy
-have.
+matrix is cast for one product, in parts that stay in the cache of a processor, into memory that all products use. The
+results have the bits that those of a full copy have; products in float64 may differ from them in the last bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_map
 
 LARGE_MODEL = 2**27  # [bytes] of parameters: a smaller model is copied where a larger one shares its parameters
 LEAST_ELEMENTS = 2**18  # of a parameter; a smaller one is cast once
-MOST_CAST = 2**25  # elements of a matrix that are cast at once; parts of a larger one may differ in the last bits
+MOST_CAST = 2**18  # elements of a matrix that are cast at once: 2 MB in float64, multiplied before they leave the cache
 _aten = torch.ops.aten
 _PRODUCTS: Mapping[Any, int] = {_aten.mm.default: 1, _aten.addmm.default: 2}  # the argument of the right matrix
 _OF_ROWS = frozenset({_aten.embedding.default, _aten.index_select.default, _aten.index.Tensor, _aten.gather.default})
@@ -93,7 +93,7 @@ def _rewrapped(found: Any, first: CastOnUse) -> Any:
 
 
 def _product(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: int) -> Tensor:
-    """The product with a matrix, which is cast into memory that all products use; of a very large one, in parts."""
+    """The product with a matrix, which is cast into memory that all products use, in parts."""
     before: list[Any] = [_cast(x) for x in args[:place]]
     right: CastOnUse = args[place]
     rows, columns = right.shape

@@ -10,6 +10,7 @@
     ├── OutputShapeError      an output of the model has another shape than a law needs
     ├── StoreError            a folder of results that cannot be read, written or combined
     ├── PositionError         positions of the wrong type, shape or range
+    ├── FailedStepError       the first step of a training run violates a law, and the run was asked to end then
     ├── ReproductionError     no script of a violation can be written
     └── EncodingError         an encoding with arguments it cannot honour
 
@@ -55,6 +56,10 @@ class OutputShapeError(OrderproofError):
 
 class StoreError(OrderproofError):
     """A folder of results that cannot be read or written, or whose results cannot be combined."""
+
+
+class FailedStepError(OrderproofError):
+    """The first step of a training run violates a law, and the run was asked to end then."""
 
 
 class ReproductionError(OrderproofError):

@@ -16,10 +16,11 @@ class TimeLimitExceeded(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
+def time_limit(seconds: float | None, *, apart: bool = False) -> Iterator[None]:
     """Raise `TimeLimitExceeded` after this time [s]; no limit outside the main thread or without interval timers.
 
-    A call inside compiled code ends only when it returns to Python.
+    A call inside compiled code ends only when it returns to Python. Within another limit, work has no more time than
+    the other leaves; `apart`: it has this time of its own, and takes none of the other's.
     """
     can_limit = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
     if seconds is None or not can_limit:
@@ -29,13 +30,17 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     def late(_number: int, _frame: FrameType | None) -> None:
         raise TimeLimitExceeded
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    before, began = signal.signal(signal.SIGALRM, late), time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, left) if left and not apart else seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:
+            spent = 0 if apart else time.monotonic() - began
+            signal.setitimer(signal.ITIMER_REAL, max(left - spent, 1e-6))
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,28 @@ def test_a_checkpoint_in_several_files_is_loaded_in_its_dtype(tmp_path: Path) ->
 def test_it_prints_and_writes_a_row_for_each_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    costs = {"now": checkpoints.Cost(30.0, 1.5, 0), "before": checkpoints.Cost(100.0, 5.0, 1)}
-    monkeypatch.setattr(checkpoints, "audit", lambda _folder, source: costs["before" if source == tmp_path else "now"])
-    monkeypatch.setattr(checkpoints, "forward_seconds", lambda _folder: 0.5)
+    now = iter([checkpoints.Cost(30.0, 1.5, 0), checkpoints.Cost(34.5, 2.0, 0)])
+    before = checkpoints.Cost(100.0, 5.0, 1)
+    monkeypatch.setattr(checkpoints, "audit", lambda _folder, source: before if source == tmp_path else next(now))
+    calls = {"float32": iter([0.5, 0.6]), "float64": iter([1.0, 1.25])}
+    monkeypatch.setattr(checkpoints, "forward_seconds", lambda _folder, dtype: next(calls[dtype]))
+    parameters = iter([20_000_000, 70_000_000])
+    monkeypatch.setattr(checkpoints, "write_checkpoint", lambda _folder, _millions: next(parameters))
     page = tmp_path / "page.md"
-    assert checkpoints.main(["--millions", "0.5", "--before", str(tmp_path), "--markdown", str(page)]) == 0
-    header, cells = (line.split("\t") for line in capsys.readouterr().out.splitlines())
-    row = dict(zip(header, cells, strict=True))
-    assert (row["seconds"], row["seconds / forward"], row["before: seconds"], row["ratio"]) == (
+    assert checkpoints.main(["--millions", "20", "70", "--before", str(tmp_path), "--markdown", str(page)]) == 0
+    header, *lines = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    first, second = (dict(zip(header, cells, strict=True)) for cells in lines)
+    assert (first["seconds"], first["seconds / forward"], first["before: seconds"], first["ratio"]) == (
         "30.0", "60", "100.0", "0.30",
     )  # fmt: skip
-    assert f"| {' | '.join(cells)} |" in page.read_text(encoding="utf-8")
+    assert (first["growth [s]"], first["growth / float64"]) == ("", "")
+    assert (second["growth [s]"], second["growth / float64"]) == ("9.0", "18")  # 4.5 s for 50 million and 0.25 s
+    for cells in lines:
+        assert f"| {' | '.join(cells)} |" in page.read_text(encoding="utf-8")
+
+
+def test_a_model_that_is_too_large_for_float64_has_a_growth_in_seconds() -> None:
+    costs = [{"now": checkpoints.Cost(seconds, 1.0, 0)} for seconds in (10.0, 30.0)]
+    small = checkpoints.Size(100_000_000, 0.2, 0.1, 0.2, costs[0])
+    large = checkpoints.Size(300_000_000, 0.6, 0.3, None, costs[1])
+    assert large.growth(small) == ("10.0", "")

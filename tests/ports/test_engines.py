@@ -77,7 +77,8 @@ def test_ctranslate2_refuses_prompts_longer_than_the_window_and_the_others_stand
     laws = ["same_prefill", "same_past_window"]
     report = audit("arch:mistral", against=["ctranslate2", "mlx"], laws=laws)
     first, second = report.findings[:2], report.findings[2:]
-    assert [finding.verdict for finding in first] == ["held", "undecided"]
+    assert [finding.verdict for finding in first] == ["held", "refuted"]
+    assert first[1].reason.startswith("ctranslate2 takes 6 tokens and not 7, beyond sliding_window: ")
     assert "buffer to copy" in first[1].reason
     assert [finding.verdict for finding in second] == ["held", "refuted"]
 
@@ -132,7 +133,9 @@ def test_exaone4_needs_its_pattern_of_layers_in_letters() -> None:
     finding = audit("arch:exaone4", against="mlx", laws=["loads_checkpoint"]).findings[0]
     assert finding.verdict == "refuted"
     assert "missing 3 required positional arguments: 'rope_theta', 'head_dim', and 'rope_scaling'" in finding.reason
-    assert "sliding_window_pattern added to config.json, as older versions wrote them, it loads" in finding.reason
+    assert "it loads with rope_theta, " in finding.reason
+    assert "sliding_window_pattern added to config.json, as transformers wrote them before version 5" in finding.reason
+    assert '"sliding_window_pattern": "' in finding.remedy
 
 
 def test_caches_of_recurrent_layers_take_left_padded_rows() -> None:

@@ -48,6 +48,18 @@ with late_dynamo():
 with late_dynamo():
     assert "eval_frame" in dir(torch._dynamo)
 """
+SUBMODULES = """
+import torch
+
+from orderproof.recording.late_dynamo import late_dynamo
+
+with late_dynamo():
+    from torch._dynamo.exc import Unsupported
+    import torch._dynamo.config
+
+assert torch._dynamo.exc.Unsupported is Unsupported
+assert torch._dynamo.config.verbose is False
+"""
 
 
 def run(text: str, folder: Path) -> None:
@@ -63,3 +75,7 @@ def test_a_proof_needs_no_compiler_and_compiling_still_works(tmp_path: Path) -> 
 
 def test_what_is_asked_of_the_compiler_is_that_of_torch(tmp_path: Path) -> None:
     run(ATTRIBUTES, tmp_path)
+
+
+def test_a_submodule_may_be_imported_meanwhile(tmp_path: Path) -> None:
+    run(SUBMODULES, tmp_path)

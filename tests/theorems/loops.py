@@ -40,6 +40,34 @@ def _masked(m: Program, x: Tensor, mask: Tensor) -> Tensor:
     return torch.stack(outputs, dim=1)
 
 
+def _of_parts(m: Program, x: Tensor) -> Tensor:
+    """Over the tokens themselves, with outputs that are joined."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for token in m.first(x).unbind(1):
+        state = torch.tanh(state + token)
+        outputs.append(state.unsqueeze(1))
+    return torch.cat(outputs, dim=1)
+
+
+def _of_parts_backwards(m: Program, x: Tensor) -> Tensor:
+    """Over the tokens in reverse."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for token in torch.unbind(x.flip(1), dim=1):
+        state = state + token
+        outputs.append(state)
+    return torch.stack(outputs, dim=1)
+
+
+def _gated(m: Program, x: Tensor) -> Tensor:
+    """A gated cell, which writes to parts of what it computes."""
+    weight, bias = torch.cat([m.first.weight, m.second.weight, m.third.weight]), m.first.bias.repeat(3)
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for token in x.unbind(1):
+        state = torch.gru_cell(token, state, weight, weight, bias, bias)
+        outputs.append(state)
+    return torch.stack(outputs, dim=1)
+
+
 def _backwards(m: Program, x: Tensor) -> Tensor:
     state, outputs = torch.zeros(x.shape[0], WIDTH), []
     for i in range(x.shape[1]):
@@ -132,6 +160,9 @@ LOOPS = [
     Case("a recurrence whose outputs are stacked", _stacked, BOTH),
     Case("a recurrence that writes its outputs", _written, BOTH),
     Case("a recurrence to which pads add nothing", _masked, BOTH | {"padding"}, masked=True),
+    Case("a recurrence over parts whose outputs are joined", _of_parts, BOTH),
+    Case("a recurrence over parts from the last one on", _of_parts_backwards, frozenset({"batch"})),
+    Case("a gated recurrence over parts", _gated, BOTH),
     Case("a recurrence from the last token on", _backwards, frozenset({"batch"})),
     Case("a state after a loop", _last_state, frozenset({"batch"})),
     Case("a loop that mixes rows", _rows, frozenset({"causal"})),
@@ -220,7 +251,25 @@ def _index_after(m: Program, x: Tensor) -> Tensor:
     return x[:, i : i + 1] + state[:, None] + x
 
 
+def _joined_pairs(m: Program, x: Tensor) -> Tensor:
+    """Each iteration adds two tensors to what is joined."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for token in x.unbind(1):
+        state = state + token
+        outputs.append(torch.stack([state, token], 1))
+    return torch.cat(outputs, dim=1)[:, : x.shape[1]]
+
+
+def _list_of_parts(m: Program, x: Tensor) -> Tensor:
+    """The parts are put into a list first."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for token in list(x.unbind(1)):
+        state = state + token
+        outputs.append(state)
+    return torch.stack(outputs, dim=1)
+
+
 NOT_OPEN = [
     _two_states, _counted, _branched, _sliced_list, _list_of_another, _left_early, _changed_list, _last_of_the_body,
-    _index_after,
+    _index_after, _joined_pairs, _list_of_parts,
 ]  # fmt: skip

@@ -27,7 +27,9 @@ class Small(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         length = tokens.shape[1]
-        place = torch.arange(length).expand_as(tokens) if positions is None else positions
+        place = torch.arange(length).expand_as(tokens)  # fault
+        if positions is not None:
+            place = positions
         if mask is not None and not self.counts_pads:
             place = (mask.cumsum(1) - 1).clamp(min=0)
         x = self.tokens(tokens) + self.places(place)
@@ -38,7 +40,7 @@ class Small(nn.Module):
         if mask is not None:
             seen = seen & (mask[:, None] > 0) | torch.eye(length, dtype=torch.bool)
         scores = self.query(x) @ self.key(x).transpose(1, 2) / WIDTH**0.5
-        weights = scores.masked_fill(~seen, -1e9).softmax(-1)
+        weights = scores.masked_fill(~seen, -1e9).softmax(-1)  # fault
         return self.head(x + weights @ self.value(x))
 
 
@@ -80,7 +82,7 @@ def packed_loss(model: nn.Module, batch: Batch) -> Tensor:
 def pair() -> tuple[Tensor, Tensor]:
     """Tokens and labels that are shifted already."""
     ids, _ = tokens(10, 10, length=10)
-    return ids[:, :-1], ids[:, 1:]
+    return ids[:, :-1], ids[:, 1:]  # fault
 
 
 # ---------------------------------------------------------------- correct
@@ -141,7 +143,7 @@ def not_shifted() -> Step:
     """OP702: neither the batch nor the loss shifts."""
 
     def loss(model: nn.Module, batch: Batch) -> Tensor:
-        return F.cross_entropy(
+        return F.cross_entropy(  # fault
             model(batch["input_ids"], batch["attention_mask"]).flatten(0, 1), batch["labels"].flatten()
         )
 
@@ -151,18 +153,22 @@ def not_shifted() -> Step:
 def pads_counted() -> Step:
     """OP703: the labels are the padded tokens, with the token 0 at pads."""
     batch = padded()
-    return Small(), {**batch, "labels": batch["input_ids"]}, masked_loss
+    return Small(), {**batch, "labels": batch["input_ids"]}, masked_loss  # fault
 
 
 def boundaries_counted() -> Step:
     """OP703: the first token of each packed document has a label."""
     batch = packed()
-    return Small(), {**batch, "labels": batch["input_ids"]}, packed_loss
+    return Small(), {**batch, "labels": batch["input_ids"]}, packed_loss  # fault
 
 
 def positions_dropped() -> Step:
     """OP704: the loop passes no position ids."""
-    return Small(), packed(), lambda model, batch: shifted(model(batch["input_ids"]), batch["labels"])
+    return (
+        Small(),
+        packed(),
+        lambda model, batch: shifted(model(batch["input_ids"]), batch["labels"]),  # fault
+    )
 
 
 def documents_averaged() -> Step:
@@ -172,14 +178,19 @@ def documents_averaged() -> Step:
         logits = model(batch["input_ids"], positions=batch["position_ids"])
         starts = [*(batch["position_ids"][0] == 0).nonzero().flatten().tolist(), logits.shape[1]]
         parts = [slice(start, end) for start, end in pairwise(starts)]
-        return torch.stack([shifted(logits[:, part], batch["labels"][:, part]) for part in parts]).mean()
+        means = [shifted(logits[:, part], batch["labels"][:, part]) for part in parts]
+        return torch.stack(means).mean()  # fault
 
     return Small(), packed(), loss
 
 
 def mask_dropped() -> Step:
     """OP705: the loop passes no attention mask, and the pads are on the left."""
-    return Small(), left(), lambda model, batch: shifted(model(batch["input_ids"]), batch["labels"])
+    return (
+        Small(),
+        left(),
+        lambda model, batch: shifted(model(batch["input_ids"]), batch["labels"]),  # fault
+    )
 
 
 def pads_count_as_positions() -> Step:
@@ -192,7 +203,8 @@ def micro_batches_averaged() -> Step:
 
     def loss(model: nn.Module, batch: Batch) -> Tensor:
         parts = zip(*(batch[name].split(1) for name in ("input_ids", "attention_mask", "labels")), strict=True)
-        return sum(shifted(model(ids, mask), labels) / 3 for ids, mask, labels in parts)
+        means = [shifted(model(ids, mask), labels) for ids, mask, labels in parts]
+        return torch.stack(means).mean()  # fault
 
     return Small(), padded(), loss
 
@@ -203,6 +215,6 @@ def rows_averaged() -> Step:
     def loss(model: nn.Module, batch: Batch) -> Tensor:
         logits = model(batch["input_ids"], batch["attention_mask"])[:, :-1]
         terms = F.cross_entropy(logits.transpose(1, 2), batch["labels"][:, 1:], reduction="none")
-        return (terms.sum(1) / (batch["labels"][:, 1:] != -100).sum(1)).mean()
+        return (terms.sum(1) / (batch["labels"][:, 1:] != -100).sum(1)).mean()  # fault
 
     return Small(), padded(), loss

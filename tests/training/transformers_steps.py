@@ -26,7 +26,7 @@ def llama(*, use_cache: bool = False) -> nn.Module:
 def blocks(diagonal: int) -> dict[str, Tensor]:
     """A batch with an attention mask [row, head, query, key] that is made by hand."""
     ids, _ = tokens(8, 8, length=8)
-    mask = torch.ones(8, 8, dtype=torch.bool).tril(diagonal).expand(2, 1, 8, 8)
+    mask = torch.ones(8, 8, dtype=torch.bool).tril(diagonal).expand(2, 1, 8, 8)  # fault
     return {"input_ids": ids, "attention_mask": mask, "labels": ids}
 
 
@@ -81,27 +81,44 @@ def shifted_twice() -> Step:
     return llama(), {"input_ids": pair()[0], "labels": pair()[1]}
 
 
+def not_shifted() -> Step:
+    """OP702: a loss of the loop's own does not shift."""
+
+    def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+        return torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch["labels"])  # fault
+
+    return llama(), padded(), loss
+
+
 def pads_counted() -> Step:
     """OP703: labels are the padded tokens."""
     batch = padded()
-    return llama(), {**batch, "labels": batch["input_ids"]}
+    return llama(), {**batch, "labels": batch["input_ids"]}  # fault
 
 
 def boundaries_counted() -> Step:
     """OP703: the first token of each packed document has a label."""
     batch = packed()
-    return llama(), {**batch, "labels": batch["input_ids"]}
+    return llama(), {**batch, "labels": batch["input_ids"]}  # fault
 
 
 def first_token_after_pads_counted() -> Step:
     """OP703: the first token after pads on the left is predicted from a pad."""
     batch = left()
-    return llama(), {**batch, "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)}
+    return llama(), {
+        **batch,
+        "labels": batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100),  # fault
+    }
 
 
 def positions_dropped() -> Step:
     """OP704: the trainer passes no position ids."""
-    return llama(), packed(), lambda model, batch: model(input_ids=batch["input_ids"], labels=batch["labels"]).loss
+    return (
+        llama(),
+        packed(),
+        lambda model, batch: model(input_ids=batch["input_ids"], labels=batch["labels"]).loss,  # fault
+    )
 
 
 def cache_kept() -> Step:
@@ -111,13 +128,17 @@ def cache_kept() -> Step:
 
 def mask_dropped() -> Step:
     """OP705: the trainer passes no attention mask."""
-    return llama(), left(), lambda model, batch: model(input_ids=batch["input_ids"], labels=batch["labels"]).loss
+    return (
+        llama(),
+        left(),
+        lambda model, batch: model(input_ids=batch["input_ids"], labels=batch["labels"]).loss,  # fault
+    )
 
 
 def micro_batches_averaged() -> Step:
     """OP706: the losses of micro-batches are averaged."""
 
     def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-        return torch.stack([model(**part).loss for part in split(batch)]).mean()
+        return torch.stack([model(**part).loss for part in split(batch)]).mean()  # fault
 
     return llama(), padded(), loss

@@ -49,7 +49,7 @@ def _fulfils(recording: Recording, fact: Facts, invariant: Fact, what: str) -> N
     require(isinstance(fact, Fact), message)
     assert isinstance(fact, Fact)
     require((fact.axes, fact.dtype) == (invariant.axes, invariant.dtype), message)
-    require(fact.hidden is FALSE and fact.ordinary is TRUE, message)
+    require(fact.hidden is FALSE and fact.ordinary is TRUE and fact.common is None, message)
     require(recording.setting.discharge(Obligation(fact.sizes, invariant.same, fact.same)), message)
 
 

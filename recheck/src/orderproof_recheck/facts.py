@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -124,6 +124,8 @@ class Fact:
     value: Value | None = None
     zeros_are_known: bool = True  # an element that is zero by a rule is claimed to be
     share: float = 1.0  # of its masking values that is left after scaling
+    common: Common | None = field(default=None, compare=False)
+    sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
 
     @property
     def same(self) -> Formula:
@@ -187,6 +189,28 @@ class Fact:
             value = replaced.formula(value) if isinstance(value, Formula) else replaced.term(value)
         moved = Predicates(*(replaced.formula(f) for f in (p.same, p.zero, p.hidden, p.ordinary, p.low)))
         return Fact(self.axes, self.dtype, moved, value, self.zeros_are_known, self.share)
+
+
+@dataclass(frozen=True)
+class Common:
+    """A tensor without the number that its rows have in common (`common_numbers`).
+
+    Attributes:
+        number: The fact of the tensor of these numbers, itself, and what was done with it since.
+        rest: The fact about the tensor without it, for all values of further indices of these sizes.
+        further: The sizes.
+        along: The dimensions along which the number is the same for every index.
+        factor: It is a factor, and is not zero; else it is subtracted or added.
+        filled: A finite mask has replaced scores.
+
+    """
+
+    number: tuple[Any, ...]
+    rest: Fact
+    further: Axes
+    along: frozenset[int]
+    factor: bool = False
+    filled: bool = False
 
 
 @cache

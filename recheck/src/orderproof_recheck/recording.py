@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from orderproof_recheck.common_numbers import without_common_numbers
 from orderproof_recheck.conditions import without_open_factors
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import Cases, Fact, Predicates, axis, index
@@ -149,7 +150,8 @@ def _step(
         known = step.operator.startswith("aten.") and step.name in OPERATORS
         require(known, "its operator has no rule in the recheck")
         step.may_wrap = OPERATORS[step.name].may_wrap
-        derived = OPERATORS[step.name].rule(step)
+        rule = OPERATORS[step.name].rule
+        derived = without_common_numbers(step, rule, rule(step))
         step.require_all_read()
     for claim in step.claims:
         new = claim.functions - setting.functions - {step.node}

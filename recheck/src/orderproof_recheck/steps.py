@@ -17,6 +17,7 @@ from orderproof_recheck.facts import (
     INTEGER_LIMITS,
     Axes,
     Cases,
+    Common,
     Fact,
     Predicates,
     Value,
@@ -40,6 +41,7 @@ from orderproof_recheck.logic.formulas import (
     some,
 )
 from orderproof_recheck.logic.notation import require, text
+from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, Variable, apply, integer, variable
 from orderproof_recheck.setting import Obligation, Setting
 
@@ -80,6 +82,8 @@ class Step:
     reordered: list[Term] = field(default_factory=list)  # sizes of rows that run 2 takes in the order of a permutation
     read: set[int | str] = field(default_factory=set)  # places and names of arguments that the rule has read
     scaled: float = 1.0  # the factor below one by which the step scales masking values
+    common: Common | None = None  # of its result
+    sum_of: tuple[Fact, int] | None = None  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
     @property
@@ -216,7 +220,23 @@ class Step:
             self.meet(Obligation(sizes, claimed, shown), f"it is claimed to be {name} where it need not be")
         is_masked = own.hidden is not FALSE or own.low is not FALSE
         share = self.remaining_share if is_masked else 1.0
-        return replace(claim, zeros_are_known=own.zero is found.zero, share=share)
+        known = own.zero is found.zero or (own.zero is FALSE and self.need_not_vanish(found.zero))
+        return replace(claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of)
+
+    def need_not_vanish(self, zero: Formula) -> bool:
+        """True if the rule of a sum does not say that all its summands are zero: one at the place of the result is not.
+
+        `zero` is a formula over a further index, the summand.
+        """
+        own = self.claim.sizes
+        count = max(len(claim.sizes) for claim in self.claims)
+        further = [k for k in range(len(self.bound)) if axis(count + k) in zero.variables]
+        if self.name not in ("sum", "matmul", "bmm") or len(further) != 1:
+            return False
+        size = self.bound[further[0]]
+        places = [integer(0), size - 1, *(index(k) for k, one in enumerate(own) if one is size)]
+        at_places = [Replacement({axis(count + further[0]): place}).formula(zero) for place in places]
+        return self.setting.discharge(Obligation(own, at_most(1, size), some(*map(opposite, at_places))))
 
     def check_form(self, claim: Fact, shape: tuple[Term, ...]) -> None:
         """The axes are those of the shape, and the formulas speak of nothing else."""

@@ -149,12 +149,13 @@ class LawByLaw(Watch):
         if not reason:
             self.left.discard(law.name)
             try:
-                with preserved_settings(self.context.subject.name), time_limit(self.allowed.for_next()):
+                limit = self.allowed.for_next()
+                options = ProofOptions(expect=stated, other_calls=not self.fast, theorem_seconds=limit)
+                with preserved_settings(self.context.subject.name), time_limit(limit):
                     if applies(self.context, law):
                         self.begin(law)
                     self.findings.extend(
-                        with_law(f, stated=stated is not None)
-                        for f in prove_law(self.context, law, ProofOptions(expect=stated, other_calls=not self.fast))
+                        with_law(f, stated=stated is not None) for f in prove_law(self.context, law, options)
                     )
             except TimeLimitExceeded:
                 reason = self.allowed.not_done

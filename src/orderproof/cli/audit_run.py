@@ -151,7 +151,7 @@ class AuditRun:
 
 def _is_cut_short(report: Report, timeout: float | None) -> bool:
     """True if a law ran out of time: how much there is depends on what else the machine does."""
-    limit = f"{timeout:g} s"
-    return bool(report.left) or any(
-        limit in text for text in (*report.notes, *(finding.reason for finding in report.findings))
-    )
+    limits = f"{timeout:g} s", "there was no time"
+    theorems = [t for f in report.findings for t in (f.theorem, f.completion and f.completion.theorem) if t]
+    texts = (*report.notes, *(f.reason for f in report.findings), *(t.reason for t in theorems))
+    return bool(report.left) or any(limit in text for text in texts for limit in limits)

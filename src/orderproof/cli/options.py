@@ -124,7 +124,8 @@ Timeout = Annotated[
         "--timeout",
         metavar="SECONDS",
         min=0.001,
-        help="Time limit for each law, which is then undecided, and for the first call of a Python object.",
+        help="Time limit for each law, which is then undecided, for its proof for every length, and for the first call "
+        "of a Python object.",
     ),
 ]
 Budget = Annotated[

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from orderproof.diagnosis.tolerances import ROUNDING_RUNS
+from orderproof.diagnosis.tolerances import CLEAR_DIFFERENCE, ROUNDING_RUNS
 from orderproof.operator_mode import OperatorMode
 from orderproof.recording.arguments import leaves
 from orderproof.recording.compiled_code import forget_compiled_code
@@ -130,32 +131,60 @@ def epsilon(x: Tensor) -> float:
     return torch.finfo(x.dtype).eps if _is_floating(x) else 0.0
 
 
-def rounding_noise(
-    run: Callable[[], Tensor], *, exact: torch.dtype | None = None, if_exact: Callable[[bool], object] = lambda _: None
-) -> float:
+@dataclass
+class RoundingNoise:
     """The largest relative difference between a run and the same run with perturbed rounding.
 
-    `exact` is a dtype whose rounding is not looked at. Infinite if a perturbed run fails, or if it changes the shape
-    or the finite elements of the output. `if_exact` is called if no operator of the run rounds to another dtype; with
-    True if that follows from the operators, and with False if also from the numbers.
+    Infinite if a perturbed run fails, or if it changes the shape or the finite elements of the output.
+
+    Attributes:
+        run: One run.
+        exact: A dtype whose rounding is not looked at.
+        if_exact: Called if no operator of the run rounds to another dtype; with True if that follows from the
+            operators, and with False if also from the numbers.
+        unperturbed: The output of a run that was made before; by default there is none.
+
     """
-    noises = []
-    output: Tensor | None = None
-    for seed in range(ROUNDING_RUNS):
-        mode = PerturbedRounding(seed, exact)
+
+    run: Callable[[], Tensor]
+    exact: torch.dtype | None = None
+    if_exact: Callable[[bool], object] = lambda _: None
+    unperturbed: Callable[[], Tensor] | None = None
+    _largest: float = field(default=0.0, init=False)
+    _runs: int = field(default=0, init=False)
+
+    def of_a_difference(self, size: float = 0.0) -> float:
+        """The noise in `ROUNDING_RUNS` runs; in fewer if these leave no doubt that a difference of `size` is none."""
+        while self._runs < ROUNDING_RUNS and not (self._runs and size > CLEAR_DIFFERENCE * self._largest):
+            self._largest = max(self._largest, self._measured(self._runs))
+            self._runs += 1
+        return self._largest
+
+    def _measured(self, seed: int) -> float:
+        mode = PerturbedRounding(seed, self.exact)
         try:
             with mode:
-                perturbed = run()
+                perturbed = self.run()
         except Exception:  # noqa: BLE001 - the model, with values that it may refuse
             forget_compiled_code()
+            self._runs = ROUNDING_RUNS
             return float("inf")
         if not mode.perturbed:
-            if_exact(not mode.exact_by_values)
-            return epsilon(perturbed)  # it is the run itself
-        output = run() if output is None else output
+            self.if_exact(not mode.exact_by_values)
+            self._runs = ROUNDING_RUNS  # each run is the run itself
+            return epsilon(perturbed)
+        output = self._output
         same_shape = perturbed.shape == output.shape
-        noises.append(max(epsilon(output), relative_difference(output, perturbed) if same_shape else float("inf")))
-    return max(noises)
+        return max(epsilon(output), relative_difference(output, perturbed) if same_shape else float("inf"))
+
+    @cached_property
+    def _output(self) -> Tensor:
+        return (self.unperturbed or self.run)()
+
+
+def rounding_noise(run: Callable[[], Tensor], *, exact: torch.dtype | None = None) -> float:
+    """The rounding error of a run; `exact` is a dtype whose rounding is not looked at."""
+    return RoundingNoise(run, exact).of_a_difference()
 
 
 def _is_floating(x: Any) -> bool:

@@ -26,3 +26,6 @@ ROUNDING_RUNS: Final = 3  # runs with perturbed rounding that measure the roundi
 # A dependence is at least this many times that error. Over 24 models that obey a law, in float64, float32, bfloat16,
 # float16 and under autocast, with up to 512 tokens, two runs differed by at most 1.4 times it.
 ROUNDING_FACTOR: Final = 20
+CLEAR_DIFFERENCE: Final = (
+    1e4  # times the error in one run: further runs, and the error of a second input, do not matter
+)

@@ -96,17 +96,20 @@ class Solver:
         """True if nothing fulfils a formula; otherwise an example is added, if there is one."""
         import z3
 
-        if self._z3 is None:
-            self._z3 = z3.SolverFor("QF_UFLIA")
-            self._z3.set("timeout", TIME_LIMIT)
+        # A query that is interrupted leaves its formula behind: the solver is kept only when it is empty again.
+        solver, self._z3 = self._z3, None
+        if solver is None:
+            solver = z3.SolverFor("QF_UFLIA")
+            solver.set("timeout", TIME_LIMIT)
         self.queries += 1
-        self._z3.push()
+        solver.push()
         for one in (formula, *(bound for product in formula.products for bound in _product_bounds(product))):
-            z3.Z3_solver_assert(self._z3.ctx.ref(), self._z3.solver, self._translate(one).as_ast())
-        answer = self._z3.check()
+            z3.Z3_solver_assert(solver.ctx.ref(), solver.solver, self._translate(one).as_ast())
+        answer = solver.check()
         if answer == z3.sat:
-            counterexamples.append(_Counterexample(self._z3.model(), frozenset(formula.products)))
-        self._z3.pop()
+            counterexamples.append(_Counterexample(solver.model(), frozenset(formula.products)))
+        solver.pop()
+        self._z3 = solver
         return bool(answer == z3.unsat)
 
     def _translate(self, e: Expression) -> Any:

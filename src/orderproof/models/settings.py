@@ -25,6 +25,7 @@ from orderproof.models.own_errors import raise_own_error
 from orderproof.models.roles.named_arguments import KeywordInputs
 from orderproof.models.sample import Sample
 from orderproof.models.subject import Axis, Subject
+from orderproof.recording.low_rank import call_for_shapes
 
 DEFAULT_SETTING = "plain"
 SETTING_INPUT_NAMES: dict[str, str] = {
@@ -176,8 +177,7 @@ class _SettingInputs:
 def _call_error(subject: Subject) -> str:
     """The error of one call, as text; empty if it succeeds. Errors of this package are raised."""
     try:
-        with torch.no_grad():
-            subject.module(*subject.sample(subject.default_length, 0).inputs)
+        call_for_shapes(subject.module, subject.sample(subject.default_length, 0).inputs)
     except SystemExit as stop:
         return f"a call of it raised SystemExit: {stop.code}"
     except Exception as error:  # noqa: BLE001 - the model may refuse the call in any way

@@ -27,7 +27,7 @@ class CallFailure:
 def explained_failure(
     engine: str, failure: str, call: PortCall, model: PortModel, takes: Callable[[int], bool]
 ) -> CallFailure:
-    """The verdict on a call that failed; `takes` says if the engine takes a prompt of so many tokens.
+    """The verdict on a call that failed; `takes` says if the engine takes a prompt of this length [tokens].
 
     A window bounds what a token sees and not how long a text is: an engine that fails beyond it violates the law. It
     may refuse a text beyond the context that the model was trained on. Of any other failure nothing is concluded.

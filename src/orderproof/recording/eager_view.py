@@ -6,6 +6,7 @@ that are not operators: `numpy`, `tolist`, `repr`, pickling, the address and the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,11 @@ class EagerView(TorchFunctionMode):
             self.recorded.refuse("it assigns to tensor.data")
         if name in _INDEXING and args[0].is_meta:
             return index_as_recorded(func, args, fills=self.device.type == "cpu")
+        loops = self.recorded.loops
+        if name == "unbind" and loops is not None and isinstance(args[0], Tensor) and not kwargs.keys() - {"dim"}:
+            dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+            if (parts := loops.unbind(args[0], dim, sys._getframe(1))) is not None:
+                return parts
         return func(*args, **kwargs)
 
     def _ask_for_layout(self, tensor: Tensor, name: str) -> None:

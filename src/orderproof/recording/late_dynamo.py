@@ -35,7 +35,7 @@ class _LateDynamo(ModuleType):
         return call
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # of the import itself
+        if name.startswith("__") and name != "__path__":  # of the import itself; the path is asked for submodules
             raise AttributeError(name)
         if sys.modules.get(_NAME) is self:
             del sys.modules[_NAME]

@@ -18,6 +18,7 @@ import builtins
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -38,7 +39,7 @@ from orderproof.recording.recorded_graph import META, RecordedGraph
 from orderproof.recording.source import is_model_code, is_recording_frame
 
 _OTHER_VALUES = (type(None), torch.dtype, torch.device, torch.Size)
-_STACK = torch.stack
+_STACK = torch.stack, torch.cat
 LEAST_COUNT = 2  # of iterations in the example: torch treats sizes of 1 apart
 _DEPTH = 4  # of nested tuples among the local variables
 
@@ -222,14 +223,14 @@ def _holds_objects(tensor: Tensor) -> bool:
 
 
 def _stacks_itself(frame: FrameType) -> bool:
-    """True if the function of this frame calls `torch.stack` now, and not code that it calls."""
+    """True if the function of this frame calls `torch.stack` or `torch.cat` now, and not code that it calls."""
     caller = sys._getframe(1)
     while not is_model_code(caller.f_code.co_filename):
         if caller.f_back is None:
             return False
         caller = caller.f_back
     known = caller.f_locals.get("torch", caller.f_globals.get("torch"))
-    return caller is frame and known is torch and torch.stack is _STACK
+    return caller is frame and known is torch and (torch.stack, torch.cat) == _STACK
 
 
 class Loops:
@@ -274,6 +275,16 @@ class Loops:
                 return OpenRange(self, count, source, frame)
         return builtins.range(*arguments)
 
+    def unbind(self, tensor: Tensor, dim: int, frame: FrameType) -> Iterator[Tensor] | None:
+        """The parts of `for part in x.unbind(dim)` in a frame, along an open dimension; None for another call."""
+        count: Any = tensor.shape[dim]
+        if self.active or not isinstance(count, torch.SymInt) or count.node.hint < LEAST_COUNT:
+            return None
+        source = loop_source(frame.f_code, frame.f_lineno, method="unbind")
+        if source is None:
+            return None
+        return map(partial(tensor.select, dim), OpenRange(self, count, source, frame))
+
     def has_attributes_of_tensors(self) -> bool:
         """True if a tensor of the recording has an attribute, which no local variable shows."""
         with torch._C.DisableTorchFunction(), suppress_warnings():  # storages are refused to the model
@@ -284,15 +295,20 @@ class Loops:
         alias = self.recorded.aliases.get(id(tensor))
         return alias.node if alias is not None and alias.version == alias.storage.version else None
 
-    def stack(self, tensors: Any, dim: int = 0) -> tuple[Node, Tensor] | None:
-        """The node of `torch.stack` of a list that a loop fills, and its meta tensor; None for another list."""
+    def stack(self, tensors: Any, dim: int = 0, *, joined: bool = False) -> tuple[Node, Tensor] | None:
+        """The node of `torch.stack` of a list that a loop fills, and its meta tensor; None for another list.
+
+        `joined`: of `torch.cat` of such a list, whose tensors have one element along the dimension.
+        """
         if not isinstance(tensors, list | tuple) or len(tensors) != 2:
             return None
         for loop in self.found:
             nodes = self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])
             if nodes in loop.lists and _stacks_itself(loop.frame):
                 last = tensors[1]
-                dim = dim % (last.dim() + 1)
+                if joined and last.shape[dim] != 1:
+                    self.recorded.refuse("a loop of open length joins tensors of several elements")
+                dim = dim % (last.dim() + (not joined))
                 shape = [*last.shape[:dim], loop.count, *last.shape[dim:]]
                 value = torch.empty(shape, dtype=last.dtype, device=META)
                 node = self.recorded.emit(LOOP_STACK, (last, dim, loop.indices[1], loop.count), {}, value)

@@ -31,8 +31,11 @@ class LoopSource:
 
 
 @cache
-def loop_source(code: CodeType, line: int) -> LoopSource | None:
-    """The loop `for name in range(...):` at a line of a function; None if there is none of this form."""
+def loop_source(code: CodeType, line: int, *, method: str = "") -> LoopSource | None:
+    """The loop `for name in range(...):` at a line of a function; None if there is none of this form.
+
+    With the name of a method the loop `for name in x.method(...):`.
+    """
     if not _READS_VARIABLES.isdisjoint(code.co_names):
         return None
     try:
@@ -45,7 +48,9 @@ def loop_source(code: CodeType, line: int) -> LoopSource | None:
     if len(loops) != 1 or not isinstance(loops[0].target, ast.Name) or loops[0].orelse:
         return None
     loop = loops[0]
-    calls_range = isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name)
+    called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    name = called.attr if isinstance(called, ast.Attribute) else ""
+    calls_range = name == method if method else isinstance(called, ast.Name)
     inside = [n for statement in loop.body for n in ast.walk(statement)]
     if not calls_range or any(isinstance(n, _LEAVES_OR_DECLARES) for n in inside):
         return None
@@ -67,7 +72,7 @@ def _appended(statement: ast.stmt) -> str | None:
 
 
 def _is_only_filled(tree: ast.Module, loop: ast.For, name: str) -> bool:
-    """True if a list is made empty, filled by one statement of the loop, and then only stacked."""
+    """True if a list is made empty, filled by one statement of the loop, and then only stacked or joined."""
     allowed: set[ast.Name] = set()
     for node in ast.walk(tree):
         match node:
@@ -76,7 +81,9 @@ def _is_only_filled(tree: ast.Module, loop: ast.For, name: str) -> bool:
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 pairs = zip(targets, values, strict=False)
                 allowed |= {t for t, v in pairs if isinstance(t, ast.Name) and isinstance(v, ast.List) and not v.elts}
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="stack"), args=[ast.Name() as read, *_]):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="stack" | "cat"), args=[ast.Name() as read, *_]
+            ):
                 allowed.add(read)
     for statement in loop.body:
         if _appended(statement) == name:

@@ -1,20 +1,20 @@
-"""Weights of low rank in place of those of a large module, for calls that compare two programs and not their numbers.
+"""Weights of low rank in place of those of a large module, for calls whose numbers do not matter.
 
-A recording and the module that was recorded must compute the same with any weights. With matrices of rank `RANK` both
-take a fraction of the time.
+A recording and the module that was recorded must compute the same with any weights, and which shapes the outputs of a
+call have is taken not to depend on them. With matrices of rank `RANK` a call takes a fraction of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from orderproof.cast_on_use import LEAST_ELEMENTS
+from orderproof.cast_on_use import LEAST_ELEMENTS, is_large
 
 RANK = 4
 _aten = torch.ops.aten
@@ -93,3 +93,15 @@ def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
     finally:
         for part, name, value in places:
             part._parameters[name] = value
+
+
+def call_for_shapes(module: nn.Module, inputs: Sequence[Tensor]) -> Any:
+    """The outputs of a call of which only the shapes matter; of a large module with weights of low rank.
+
+    A call that fails is made with the weights of the module. Raises what that call raises.
+    """
+    with torch.no_grad():
+        if is_large(module):
+            with suppress(Exception), low_rank_weights(module):
+                return module(*inputs)
+        return module(*inputs)

@@ -23,7 +23,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
 
 from orderproof.operator_mode import OperatorMode
-from orderproof.recording import constants, writes
+from orderproof.recording import constants, recurrent_layers, writes
 from orderproof.recording.arguments import leaves, map_leaves, tensors_in
 from orderproof.recording.eager_view import EagerView
 from orderproof.recording.kept_operators import is_kept
@@ -116,7 +116,8 @@ class Recorder(OperatorMode):
         if func._schema.is_mutable:
             return writes.write(recorded, self, func, args, kwargs)
         by_others = func.decompose if name not in _DROPOUTS and recorded.autocast.is_open(func) else None
-        if (replaced := by_others or _decomposition(func, args, kwargs)) is not None:
+        is_whole = recorded.open_call is not None and func in recurrent_layers.LAYERS
+        if not is_whole and (replaced := by_others or _decomposition(func, args, kwargs)) is not None:
             with self:
                 result = replaced(*args, **kwargs)
             if result is not NotImplemented:
@@ -163,6 +164,12 @@ class Recorder(OperatorMode):
             if stacked is not None:
                 recorded.register(stacked[1], stacked[0], func, args, kwargs, None, None)
                 return stacked[1]
+        if recorded.loops is not None and func is _ATEN.cat.default:
+            joined = recorded.loops.stack(*args, **kwargs, joined=True)
+            if joined is not None:
+                recorded.register(joined[1], joined[0], func, args, kwargs, None, None)
+                with self:
+                    return joined[1].squeeze(1 + (args[1] if len(args) > 1 else 0) % (joined[1].dim() - 1))
         options = _on_meta(kwargs)
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META

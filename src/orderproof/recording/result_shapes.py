@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from orderproof.recording import recurrent_layers
 from orderproof.recording.arguments import tensors_in
 from orderproof.recording.late_dynamo import late_dynamo
 from orderproof.recording.operator_names import is_of_torch
@@ -36,6 +37,8 @@ class ResultShapes:
         """The operator's result on meta tensors, or a tensor of the same layout."""
         if not is_of_torch(func):  # the layout of a custom operator may follow from more than its operands
             return func(*args, **kwargs)
+        if func in recurrent_layers.LAYERS:
+            return recurrent_layers.empty_results(*args)
         try:
             key: Hashable = (func, _key(args), _key(kwargs))
             found = self._layouts.get(key)

@@ -14,6 +14,7 @@ from orderproof.recording.views import end_of_narrow, positional_arguments
 _Part = tuple[int, int, float]  # a dimension, the first index, and the one after the last
 _OF_OTHER_ELEMENTS = {  # views in which no element of their base is more than once
     "select", "slice", "narrow", "unbind", "split", "split_with_sizes", "chunk", "tensor_split", "diagonal",
+    "unsafe_chunk",
     "view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "ravel",
     "transpose", "swapaxes", "swapdims", "t", "mT", "permute", "movedim", "moveaxis", "detach", "alias",
 }  # fmt: skip
@@ -115,6 +116,9 @@ def _part(alias: Alias) -> _Part | None:
         case "split_with_sizes", (sizes, dim):
             start, end = sum(sizes[:place]), sum(sizes[: (place or 0) + 1])
         case "split", (int(each), dim):
+            start, end = (place or 0) * each, ((place or 0) + 1) * each
+        case (("chunk" | "unsafe_chunk"), (int(chunks), dim)) if isinstance(shape[dim], int):
+            each = -(-shape[dim] // chunks)
             start, end = (place or 0) * each, ((place or 0) + 1) * each
         case _:
             return None

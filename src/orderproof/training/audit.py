@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch import nn
@@ -13,161 +13,136 @@ from torch import nn
 from orderproof._version import __version__
 from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.explain.findings import finding_of, undecide_inapplicable, with_law
-from orderproof.errors import SubjectError, UnsupportedCallError, UsageError, failure_reason
+from orderproof.errors import SubjectError
 from orderproof.laws import find_training_law, training_laws
-from orderproof.laws.training import TermComparison, TrainingBatch, TrainingLaw, TrainingStep
+from orderproof.laws.training import TrainingLaw, TrainingStep
 from orderproof.laws.training.training_step import Loss
 from orderproof.models.subject import count_parameters
 from orderproof.records.audit import (
-    ComparisonRecord,
-    Deviation,
     Expectation,
     Finding,
-    Measurement,
     Report,
     Scope,
     SubjectRecord,
-    Verdict,
 )
 from orderproof.records.document import versions
-from orderproof.tolerances import CONTROL_FACTOR, FLOAT32_TOLERANCE, ZERO_TOLERANCE
+from orderproof.time_limit import TimeLimitExceeded, time_limit
+from orderproof.training.finding import limited_finding
+from orderproof.training.step_inputs import StepInputs
 
 KIND = "training step"
-ASSUMPTION = "measured in evaluation mode, without dropout and autocast"
 Progress = Callable[[str, int, int], None]
 
 
 def audit(
     model: nn.Module,
-    batch: Any,
+    batch: Any = None,
     loss: Loss | None = None,
     *,
+    collator: Callable[[Any], Any] | None = None,
+    samples: Sequence[Any] = (),
     laws: Sequence[str] | None = None,
     expect: Mapping[str, Expectation] | None = None,
     name: str | None = None,
     seed: int = 0,
     strict: bool = False,
+    timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Decide the laws of a training step: which tokens and labels each term of the loss depends on, and its weight.
 
     `batch` is a mapping of tensors with tokens and labels [row, token], or the pair of both. `loss` is called as
     loss(model, batch) and returns one number; without it the model returns a loss for the batch, as models of
-    transformers do for labels. A copy of the model is called; the given one and the batch stay as they are. `laws` are
-    names or codes, `expect` the expected results by law. Raises `UsageError`, `SubjectError`.
+    transformers do for labels. `collator` is called as collator(list of samples), and makes the batch if none is given.
+    A copy of the model is called; the given one and the batch stay as they are. `laws` are names or codes, `expect` the
+    expected results by law, `timeout` the limit for each law [s]. Raises `UsageError`, `SubjectError`.
     """
-    began = time.perf_counter()
-    chosen = (
-        [find_training_law(law) for law in ([laws] if isinstance(laws, str) else laws)] if laws else training_laws()
+    planned = StepAudit(laws, expect, name or type(model).__name__, seed, strict, timeout)
+    *_, report = planned.reports(StepInputs(model, batch, loss, collator, samples), progress)
+    return report
+
+
+def audit_collator(
+    collator: Callable[[Any], Any], samples: Sequence[Any], *, name: str | None = None, strict: bool = False
+) -> Report:
+    """Decide the law of collators (OP710) for samples: dicts with `input_ids`, or what `collator` takes a list of.
+
+    Raises `UsageError`.
+    """
+    planned = StepAudit(
+        ("OP710",), None, name or str(getattr(collator, "__name__", type(collator).__name__)), strict=strict
     )
-    expected = checked_expectations(expect, find_training_law)
-    show = progress or (lambda text, done, total: None)
-    step = _checked_step(model, batch, loss, seed)
-    findings = []
-    for index, law in enumerate(chosen):
-        show(f"measuring {law.name}", index, len(chosen))
-        began_law, stated = time.perf_counter(), expected.get(law.name)
-        finding = with_law(_finding(step, law, stated or law.expected(KIND)), stated=stated is not None)
-        findings.append(finding.model_copy(update={"seconds": time.perf_counter() - began_law}))
-    found = undecide_inapplicable(findings, {law.name for law in chosen} if laws else set())
-    rows, length = step.batch.tokens.shape
-    subject = SubjectRecord(
-        name=name or type(model).__name__, kind=KIND, parameters=count_parameters(model),
-        detail=f"a batch of {rows} x {length} tokens",
-    )  # fmt: skip
-    return Report(
-        orderproof_version=__version__, subject=subject, findings=tuple(found), versions=versions(), strict=strict,
-        seconds=round(time.perf_counter() - began, 3),
-    )  # fmt: skip
+    *_, report = planned.reports(StepInputs(collator=collator, samples=samples))
+    return report
 
 
-def _checked_step(model: Any, batch: Any, loss: Any, seed: int) -> TrainingStep:
-    """The step with a copy of the model, called once or twice. Raises `UsageError`, `SubjectError`."""
-    if not isinstance(model, nn.Module):
-        raise UsageError(f"expected a torch.nn.Module as the model; got {type(model).__name__}")
-    if loss is not None and not callable(loss):
-        raise UsageError(f"expected loss as a function of model and batch; got {type(loss).__name__}")
-    try:
-        copied = copy.deepcopy(model).eval()
-    except Exception as error:
-        raise SubjectError(f"expected a model that can be copied; {failure_reason(error)}") from error
-    step = TrainingStep(copied, TrainingBatch.of(batch), loss, seed=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+@dataclass(frozen=True)
+class StepAudit:
+    """The laws to decide and how; see `audit`."""
+
+    laws: Sequence[str] | None
+    expect: Mapping[str, Expectation] | None
+    name: str
+    seed: int = 0
+    strict: bool = False
+    timeout: float | None = None
+
+    @cached_property
+    def chosen(self) -> list[TrainingLaw]:
+        """The laws. Raises `UsageError` for an unknown one."""
+        named = [self.laws] if isinstance(self.laws, str) else self.laws
+        return [find_training_law(law) for law in named] if named else list(training_laws())
+
+    @cached_property
+    def expected(self) -> Mapping[str, Expectation]:
+        """The expected results, by the name of a law. Raises `UsageError`."""
+        return checked_expectations(self.expect, find_training_law)
+
+    def undecided(self) -> Report:
+        """The report of an audit that reaches none of its laws."""
+        scope, subject = Scope(length=0, weights="these"), SubjectRecord(name=self.name, kind=KIND, parameters=0)
+        found = [
+            finding_of(law, "undecided", "", expected=self._expected(law), scope=scope, output="loss")
+            for law in self.chosen
+        ]
+        return self._report(subject, [with_law(f, stated=f.law in self.expected) for f in found], time.perf_counter())
+
+    def reports(self, given: StepInputs, progress: Progress | None = None) -> Iterator[Report]:
+        """The report so far, after each law. Raises `UsageError`, `SubjectError`."""
+        self.undecided()  # an unknown law is refused before a call
         try:
-            first, second = step.terms(step.batch).loss, step.terms(step.batch).loss
-        except UnsupportedCallError as error:
-            raise SubjectError(str(error)) from error
-    if first != first or abs(first) == float("inf"):
-        raise SubjectError(f"expected a finite loss; got {first}")
-    if abs(first - second) > FLOAT32_TOLERANCE * abs(first):
-        raise SubjectError(f"expected the same loss for the same batch; got {first:.6g} and then {second:.6g}")
-    return step
+            with time_limit(self.timeout):
+                step = given.step(self.seed)
+        except TimeLimitExceeded:
+            raise SubjectError(f"expected a loss that is computed within {self.timeout:g} s") from None
+        yield from self.reports_of(step, progress)
 
-
-def _finding(step: TrainingStep, law: TrainingLaw, expected: Expectation) -> Finding:
-    """The finding of one law. Never raises for what the model or the loss does."""
-    scope = Scope(length=step.batch.tokens.shape[1], weights="these", assumptions=(ASSUMPTION,))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            reason = law.inapplicable_reason(step)
-            if reason is not None:
-                return finding_of(law, "not_applicable", reason, expected=expected, scope=scope, output="loss")
-            return _measured(step, law, expected, scope)
-        except Exception as error:  # noqa: BLE001 - the code of the user: a call may fail in any way
-            reason = failure_reason(error)
-    return finding_of(law, "undecided", reason, expected=expected, scope=scope, output="loss")
-
-
-def _measured(step: TrainingStep, law: TrainingLaw, expected: Expectation, scope: Scope) -> Finding:
-    """The finding in float32; in float64 too where float32 does not decide it."""
-    single, double, tolerance = list(law.comparisons(step)), list[TermComparison](), FLOAT32_TOLERANCE
-    if not _held(single, tolerance):
-        tolerance, double = ZERO_TOLERANCE, list(law.comparisons(step.in_float64()))
-    deciding = double or single
-    control = min(each.control for each in deciding)
-    worst = max(range(len(deciding)), key=lambda index: deciding[index].difference)
-    verdict: Verdict = "held" if _held(deciding, tolerance) else "undecided"
-    reason = f"{len(deciding)} comparison{'s' * (len(deciding) > 1)}"
-    if verdict == "undecided":
-        reason = f"no difference was seen, but the positive control changed the terms by only {control:.1g}"
-    if (largest := deciding[worst].difference) > tolerance:
-        verdict, reason = "refuted", deciding[worst].found or deciding[worst].description
-    deviation = Deviation(
-        float32=single[worst].difference if worst < len(single) else None, float64=largest if double else None
-    )
-    refuted = verdict == "refuted"
-    return finding_of(
-        law, verdict, reason, expected=expected, scope=scope, output="loss", deviation=deviation,
-        measurement=Measurement(
-            tolerance=tolerance, control_difference=control, comparisons=_records(single, double, tolerance)
-        ),
-        remedy=(deciding[worst].remedy or law.remedy) if refuted else "",
-    )  # fmt: skip
-
-
-def _held(found: Sequence[TermComparison], tolerance: float) -> bool:
-    """True if nothing differs, and each control moves what is compared by far more than the tolerance."""
-    if not found:
-        raise UnsupportedCallError("nothing to compare")
-    return all(each.difference <= tolerance and each.control >= CONTROL_FACTOR * tolerance for each in found)
-
-
-def _records(
-    single: Sequence[TermComparison], double: Sequence[TermComparison], tolerance: float
-) -> tuple[ComparisonRecord, ...]:
-    wide = {each.description: each.difference for each in double}
-    records = []
-    for each in single:
-        decided = wide.get(each.description, each.difference)
-        records.append(
-            ComparisonRecord(
-                description=each.description,
-                float32=each.difference,
-                float64=wide.get(each.description),
-                verdict="refuted" if decided > tolerance else "held",
-                reason=each.found if decided > tolerance else "",
-            )
+    def reports_of(self, step: TrainingStep, progress: Progress | None = None) -> Iterator[Report]:
+        """The report so far, after each law of a step that can be called."""
+        began, findings = time.perf_counter(), list[Finding]()
+        chosen, expected = self.chosen, self.expected
+        rows, length = step.batch.tokens.shape
+        subject = SubjectRecord(
+            name=self.name,
+            kind=KIND,
+            parameters=count_parameters(step.model),
+            detail=f"a batch of {rows} x {length} tokens",
         )
-    return tuple(records)
+        for index, law in enumerate(chosen):
+            if progress is not None:
+                progress(f"measuring {law.name}", index, len(chosen))
+            began_law = time.perf_counter()
+            found = with_law(limited_finding(step, law, self._expected(law), self.timeout), stated=law.name in expected)
+            findings.append(found.model_copy(update={"seconds": time.perf_counter() - began_law}))
+            yield self._report(subject, findings, began)
+        named = {law.name for law in chosen} if self.laws else set[str]()
+        yield self._report(subject, undecide_inapplicable(findings, named), began)
+
+    def _expected(self, law: TrainingLaw) -> Expectation:
+        return self.expected.get(law.name) or law.expected(KIND)
+
+    def _report(self, subject: SubjectRecord, findings: Sequence[Finding], began: float) -> Report:
+        return Report(
+            orderproof_version=__version__, subject=subject, findings=tuple(findings), versions=versions(),
+            strict=self.strict, seconds=round(time.perf_counter() - began, 3),
+        )  # fmt: skip

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit, prove
-from orderproof.auditing.decide import contradiction
+from orderproof.auditing.decide import contradiction, relation
 from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.records.audit import Deviation, Report
 
@@ -135,22 +135,28 @@ def test_the_clock_and_the_environment_are_no_errors_of_the_prover(monkeypatch: 
     assert any("environment variables" in text for text in report.findings[0].scope.assumptions)
 
 
+def deviate(monkeypatch: pytest.MonkeyPatch, deviation: Deviation) -> None:
+    """Let runs contradict each proof by this deviation."""
+    for module in (relation, contradiction):
+        monkeypatch.setattr(module, "measured_deviation", lambda _: (deviation, True))
+
+
 def test_chance_that_repeats_once_is_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
     agreeing = iter([True, True, False])
     monkeypatch.setattr(WitnessSearch, "repeats", lambda *_: next(agreeing))
-    monkeypatch.setattr(WitnessSearch, "deviation", lambda _: (Deviation(float32=0.5), True))
+    deviate(monkeypatch, Deviation(float32=0.5))
     finding = prove(Attention(lambda _: True), "causal", inputs=INPUTS)
     assert finding.reason == f"a proof was found, but two runs differ by 0.5: {contradiction.NOT_REPEATABLE}"
 
 
 def test_a_violation_in_both_dtypes_is_not_excused_by_a_branch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WitnessSearch, "deviation", lambda _: (Deviation(float32=0.5, float64=0.5), True))
+    deviate(monkeypatch, Deviation(float32=0.5, float64=0.5))
     finding = prove(of_dtype(torch.float32), "causal", inputs=INPUTS)
     assert finding.reason.endswith(contradiction.PROVER_ERROR)
 
 
 def test_what_is_left_is_an_error_of_the_prover(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WitnessSearch, "deviation", lambda _: (Deviation(float32=0.0, float64=0.5), True))
+    deviate(monkeypatch, Deviation(float32=0.0, float64=0.5))
     finding = prove(Attention(lambda _: True), "causal", inputs=INPUTS)
     assert finding.verdict == "undecided"
     assert finding.reason == f"a proof was found, but two runs differ by 0.5: {contradiction.PROVER_ERROR}"

@@ -112,7 +112,7 @@ def test_an_open_length_is_preferred() -> None:
     assert theorem_of(nn.Linear(8, 8)).open_length
 
 
-@pytest.mark.parametrize("name", ["vit", "bit", "wav2vec2"])
+@pytest.mark.parametrize("name", ["vit", "bit", "wav2vec2", "dac"])  # one token only: dac
 def test_models_of_images_and_audio_have_a_theorem(name: str) -> None:
     theorem = prove(load(f"arch:{name}", tiny=True), "batch").theorem
     assert theorem is not None

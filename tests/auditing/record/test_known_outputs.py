@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from orderproof.auditing.api import audit_context, report_on_law
 from orderproof.auditing.record.execution import MOST_KNOWN_NUMBERS, SubjectExecution
-from orderproof.diagnosis.rounding_noise import rounding_noise
+from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.models import from_module
 from orderproof.recording.capture import capture
 
@@ -75,7 +75,7 @@ def test_a_run_with_a_part_in_a_narrower_dtype_is_not_exact(narrow: bool) -> Non
         return x.bfloat16().mul(3).double() if narrow else x
 
     exact: list[bool] = []
-    noise = rounding_noise(run, exact=torch.float64, if_exact=exact.append)
+    noise = RoundingNoise(run, torch.float64, exact.append).of_a_difference()
     assert exact == ([] if narrow else [True])
     assert (noise > 1e-4) == narrow
 
@@ -88,7 +88,7 @@ def test_a_run_that_is_exact_for_its_numbers_only_says_so(whole: bool) -> None:
         return (mask.cumsum(0) if whole else mask).double() * 0.3
 
     exact: list[bool] = []
-    rounding_noise(run, exact=torch.float64, if_exact=exact.append)
+    RoundingNoise(run, torch.float64, exact.append).of_a_difference()
     assert exact == [not whole]
 
 

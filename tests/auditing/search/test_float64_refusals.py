@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.search import law_runs
-from orderproof.diagnosis.rounding_noise import rounding_noise
+from orderproof.diagnosis.rounding_noise import RoundingNoise, rounding_noise
 from orderproof.diagnosis.tolerances import ROUNDING_FACTOR
 from orderproof.laws import find_proved_law
 from orderproof.recording.execution import relative_difference
@@ -152,11 +150,14 @@ def test_second_run_is_not_perturbed_if_the_rounding_error_of_the_first_explains
 ) -> None:
     measured: list[float] = []
 
-    def counted(run: Callable[[], Tensor], **options: torch.dtype | None) -> float:
-        measured.append(rounding_noise(run, **options))
-        return measured[-1]
+    class Counted(RoundingNoise):
+        def of_a_difference(self, size: float = 0.0) -> float:
+            began = self._runs
+            found = super().of_a_difference(size)
+            measured.extend([found] * (self._runs > began))
+            return found
 
-    monkeypatch.setattr(law_runs, "rounding_noise", counted)
+    monkeypatch.setattr(law_runs, "RoundingNoise", Counted)
     context = audit_context(as_subject(models.FloatInside(leak=True), inputs=INPUTS))
     law = find_proved_law("causal")
     output, dims = next(iter(context.output_dims.items()))

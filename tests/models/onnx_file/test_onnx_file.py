@@ -14,7 +14,8 @@ from orderproof import audit, prove
 from orderproof.errors import CheckpointError, SubjectError, UsageError
 from orderproof.models import load
 from orderproof.models.onnx_file import load_file
-from orderproof.models.onnx_file.module import OnnxModule, is_weight
+from orderproof.models.onnx_file.module import OnnxModule
+from orderproof.models.onnx_file.stored import is_weight
 from orderproof.subject_spec import Layout
 from tests.models.onnx_file.graphs import attention_model, model_of
 
@@ -146,3 +147,47 @@ def test_a_cache_has_no_tokens_and_a_mask_shows_all(saved) -> None:
     assert len(subject.token_axes) == 1
     assert "computed for each number of tokens: past_key_values.0.key (zeros)" in subject.notes
     assert [finding.verdict for finding in audit(path, laws=("causal", "batch")).findings] == ["proved", "proved"]
+
+
+QUANTIZED = {"scale": np.array(0.01, np.float32), "zero": np.array(3, np.uint8)}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [
+            helper.make_node("Gather", ["table", "ids"], ["small"]),
+            helper.make_node("DequantizeLinear", ["small", "scale", "zero"], ["y"]),
+        ],
+        [
+            helper.make_node("DequantizeLinear", ["table", "scale", "zero"], ["real"]),
+            helper.make_node("Gather", ["real", "ids"], ["y"]),
+        ],
+        [
+            helper.make_node("Unsqueeze", ["ids", "last"], ["column"]),
+            helper.make_node("Squeeze", ["column", "last"], ["row"]),
+            helper.make_node("DequantizeLinear", ["table", "scale", "zero"], ["real"]),
+            helper.make_node("Transpose", ["real"], ["turned"]),
+            helper.make_node("Gather", ["turned", "row"], ["found"], axis=1),
+            helper.make_node("Transpose", ["found"], ["y"], perm=[1, 2, 0]),
+        ],
+    ],
+    ids=["quantized rows", "quantized table", "columns of a turned table"],
+)
+def test_ids_use_all_rows_of_a_quantized_table(saved, nodes: list[onnx.NodeProto]) -> None:
+    table = np.random.default_rng(0).integers(0, 255, (500, 8)).astype(np.uint8)
+    stored = {"table": table, "last": np.array([2]), **QUANTIZED}
+    path = saved(model_of(nodes, {"ids": (onnx.TensorProto.INT64, ["batch", "sequence"])}, ["y"], stored))
+    ids = load(path).sample(40, 0).inputs[0]
+    assert 400 < int(ids.max()) < 500
+
+
+def test_ids_of_a_fused_embedding_use_all_rows(saved) -> None:
+    generator, shapes = np.random.default_rng(0), {"words": (300, 8), "places": (64, 8), "weight": (8,), "bias": (8,)}
+    stored = {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    names = ["ids", "", "words", "places", "", "weight", "bias"]
+    node = helper.make_node("EmbedLayerNormalization", names, ["y", "count"], domain="com.microsoft")
+    model = model_of([node], {"ids": (onnx.TensorProto.INT32, ["batch", "sequence"])}, ["y"], stored)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    ids = load(saved(model)).sample(40, 0).inputs[0]
+    assert 240 < int(ids.max()) < 300

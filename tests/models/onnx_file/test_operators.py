@@ -141,10 +141,3 @@ def test_an_operator_without_translation_is_named() -> None:
     ]
     with pytest.raises(SubjectError, match=r"no translation to torch: NonZero \(1\), other.domain.Mystery \(1\)"):
         OnnxModule(model_of(nodes, {"x": (1, [2])}, ["z"]), "test.onnx")
-
-
-def test_forms_without_translation_are_refused() -> None:
-    node = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=3)
-    model = model_of([node], {"x": (1, [5, 2, 4])}, ["y"], {"w": real(1, 9, 4), "r": real(1, 9, 3)})
-    with pytest.raises(SubjectError, match="GRU is not supported with this direction, or a reset before the product"):
-        OnnxModule(model, "test.onnx")(torch.randn(5, 2, 4))

@@ -9,8 +9,8 @@ MUTANTS = [
         "theorems.operators.reduction.scan",
         M(
             "own_element_unread",
-            "less(index(axis), index(bound))",
-            "less(index(axis), index(bound) + 1)",
+            "is_after(index(axis), index(bound))",
+            "is_after(index(axis), index(bound) + 1)",
             program="next tokens summed",
             quick=True,
         ),

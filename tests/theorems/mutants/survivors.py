@@ -243,7 +243,7 @@ SURVIVORS: list[tuple[Mutant, str]] = [
         mutant(
             "theorems.operators.reduction.scan",
             "zeros_in_a_product",
-            'fact.ranges().zero if call.name == "cumsum" else FALSE',
+            'fact.ranges().zero if call.name in ("cumsum", "sub") else FALSE',
             "fact.ranges().zero",
         ),
         "no program multiplies from the start numbers that are zero where they differ",

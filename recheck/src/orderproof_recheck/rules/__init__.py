@@ -15,11 +15,12 @@ from orderproof_recheck.rules.pieces import PIECES
 from orderproof_recheck.rules.pointwise import POINTWISE
 from orderproof_recheck.rules.pooling import POOLING
 from orderproof_recheck.rules.products import PRODUCTS
+from orderproof_recheck.rules.recurrence import RECURRENT
 from orderproof_recheck.rules.rows import ROWS
 from orderproof_recheck.rules.running import RUNNING
 from orderproof_recheck.rules.softmax import SOFTMAX
 
 OPERATORS: dict[str, Operator] = {
     **ATTENTION, **CONVOLUTION, **CREATION, **LOOKUP, **MOVEMENT, **NORMALIZATION, **PARTS, **PIECES, **POINTWISE,
-    **POOLING, **PRODUCTS, **ROWS, **RUNNING, **SOFTMAX,
+    **POOLING, **PRODUCTS, **RECURRENT, **ROWS, **RUNNING, **SOFTMAX,
 }  # fmt: skip

@@ -80,12 +80,12 @@ def batch_norm(step: Step) -> list[Derived]:
         stored = step.argument(3, "running_mean") is not None or step.argument(4, "running_var") is not None
         whole = step.fact(0).same is TRUE and step.fact(0).ordinary is TRUE
         require(whole and not stored, "batch norm with its own statistics")
-    for other in step.arguments(1):
-        if isinstance(other, Fact):
-            require(other.same is TRUE and other.ordinary is TRUE, "a parameter of it differs")
+    others = [other for other in step.arguments(1) if isinstance(other, Fact)]
+    require(all(other.same is TRUE for other in others), "a parameter of it differs")
     element = read(step.fact(0), step.all_digits(), step.equal)
     rest = [Derived(Predicates()) for _ in step.claims[1:]]
-    return [Derived(Predicates(same=element.same, ordinary=element.ordinary)), *rest]
+    ordinary = element.ordinary if all(other.ordinary is TRUE for other in others) else FALSE
+    return [Derived(Predicates(same=element.same, ordinary=ordinary)), *rest]
 
 
 def _same(*reads: Formula) -> Derived:

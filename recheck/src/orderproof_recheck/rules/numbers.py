@@ -21,6 +21,7 @@ from orderproof_recheck.facts import (
 )
 from orderproof_recheck.logic.formulas import (
     FALSE,
+    TRUE,
     Formula,
     at_most,
     equal,
@@ -30,7 +31,7 @@ from orderproof_recheck.logic.formulas import (
     opposite,
     some,
 )
-from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
+from orderproof_recheck.logic.terms import If, Term, floor_of, integer, remainder_of
 
 MAX_COMBINATIONS = 256
 CONVERSIONS = {"to", "_to_copy", "type_as"}
@@ -67,6 +68,9 @@ _ADD: dict[str, Callable[[Term, Term], Term]] = {
     "maximum": lambda a, b: if_else(at_most(a, b), b, a), "max": lambda a, b: if_else(at_most(a, b), b, a),
     "minimum": lambda a, b: if_else(at_most(a, b), a, b), "min": lambda a, b: if_else(at_most(a, b), a, b),
 }  # fmt: skip
+_OF_BITS: dict[str, Callable[[Formula, Formula], Formula]] = {
+    **dict.fromkeys(("mul", "__and__", "bitwise_and"), every), **dict.fromkeys(("__or__", "bitwise_or"), some),
+}  # fmt: skip
 
 
 def value_of_operator(
@@ -95,6 +99,17 @@ def _exact(name: str, values: Sequence[Value], dtype: str, options: Mapping[str,
     return _integer(name, values, terms, options) if dtype in INTEGER_LIMITS else None
 
 
+def _bit(term: Term) -> Formula | None:
+    """Where an integer that is zero or one is one; None for another integer."""
+    if term is integer(0) or term is integer(1):
+        return TRUE if term.constant else FALSE
+    atoms = [atom for atom, factor in term.summands if factor == 1 and isinstance(atom, If)]
+    if len(atoms) != 1 or len(term.summands) != 1 or term.constant:
+        return None
+    condition, first, second = atoms[0].fields
+    return condition if first is integer(1) and second is integer(0) else None
+
+
 def _boolean(name: str, values: Sequence[Formula]) -> Formula | None:
     if name == "where" and len(values) == 3:
         return some(every(values[0], values[1]), every(opposite(values[0]), values[2]))
@@ -119,6 +134,8 @@ def _integer(name: str, values: Sequence[Value], terms: Sequence[Term], options:
     if len(terms) != 2:
         return None
     first, second = terms
+    if name in _OF_BITS and (a := _bit(first)) is not None and (b := _bit(second)) is not None:
+        return if_else(_OF_BITS[name](a, b), integer(1), integer(0))
     if name in _ADD:
         return _ADD[name](first, second)
     if name == "mul":

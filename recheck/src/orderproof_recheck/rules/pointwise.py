@@ -27,12 +27,13 @@ from orderproof_recheck.rules.movement import broadcast_element, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS, as_integer, is_ordinary, value_of_operator
 from orderproof_recheck.rules.pieces import number_fact
 from orderproof_recheck.rules.products import added
+from orderproof_recheck.rules.running import sum_before
 from orderproof_recheck.steps import Derived, Step
 
 MAX_SCALE = 64.0
 ZERO_TO_ZERO = frozenset({
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
-    "mish", "elu", "real", "conj",
+    "mish", "elu", "real", "conj", "nan_to_num",
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
@@ -82,6 +83,8 @@ def pointwise(step: Step) -> list[Derived]:
         return [Derived.of_value(value, step.claim.dtype)]
     if name == "where":
         return [_chosen(*elements)]
+    if name == "sub" and (before := sum_before(step)) is not None:
+        return [before]
     found = _ranges(step, arguments, elements)
     same = every(*(x.same for x in elements))
     return [Derived(replace(found, same=same))]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from orderproof_recheck.facts import INTEGER_LIMITS, Fact, Predicates, axis, index
+from collections.abc import Callable
+
+from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, Fact, Predicates, axis, index
 from orderproof_recheck.index_maps import read
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, equal, if_else, less, opposite, some
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, equal, if_else, less, opposite, some
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, apply, integer
 from orderproof_recheck.operator import READS, Operator, operators
@@ -25,17 +27,32 @@ def cumulative(step: Step) -> list[Derived]:
             return [Derived.of_value(value, step.claim.dtype)]
     if size is ONE:
         return _of_one_element(step, fact)
-    results = []
-    for result in range(len(step.shapes)):
-        places = step.all_digits(result)
-        ((_, earlier),) = further = step.further((size,))
-        places[dim] = further
-        element = read(fact, places, step.equal)
-        after = less(single(step, dim, result), earlier)
-        zero = element.zero if step.name == "cumsum" else FALSE
-        ordinary = FALSE if step.name == "cumprod" else _always(element.ordinary)
-        results.append(Derived(Predicates(same=some(element.same, zero, after), ordinary=ordinary)))
-    return results
+    if step.name == "cumsum" and len(step.args) == 2 and not step.kwargs:
+        step.sum_of = fact, dim
+    return [_up_to(step, fact, dim, less, result) for result in range(len(step.shapes))]
+
+
+def _up_to(step: Step, fact: Fact, dim: int, is_after: Callable[[Term, Term], Formula], result: int = 0) -> Derived:
+    """A number that is computed from the elements which do not come after its index."""
+    places = step.all_digits(result)
+    ((_, other),) = further = step.further((size_of(fact, dim),))
+    places[dim] = further
+    element = read(fact, places, step.equal)
+    zero = element.zero if step.name in ("cumsum", "sub") else FALSE
+    ordinary = FALSE if step.name == "cumprod" else _always(element.ordinary)
+    return Derived(
+        Predicates(same=some(element.same, zero, is_after(single(step, dim, result), other)), ordinary=ordinary)
+    )
+
+
+def sum_before(step: Step) -> Derived | None:
+    """A running sum less the elements themselves: the sum of those before each. None for another difference."""
+    first, second = step.arguments()[:2]
+    if step.kwargs or not isinstance(first, Fact) or first.sum_of is None or first.sum_of[0] is not second:
+        return None
+    own, dim = first.sum_of
+    fits = own.dtype == step.claim.dtype and own.dtype in FLOATS and len(own.axes) == len(step.claim.axes)
+    return _up_to(step, own, dim, at_most) if fits and size_of(own, dim) is not ONE else None
 
 
 def _of_one_element(step: Step, fact: Fact) -> list[Derived]:

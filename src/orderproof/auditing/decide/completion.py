@@ -7,6 +7,7 @@ from orderproof.auditing.decide.proof import build_proof, proof_scope
 from orderproof.auditing.explain.entries import source_of
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, walk_graph
+from orderproof.auditing.search.deviation import measured_deviation
 from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.diagnosis.rule import RelationBreak
 from orderproof.diagnosis.uniform_constants import can_be_uniform, make_uniform
@@ -41,7 +42,7 @@ def complete_entry_map(
             deviation, reason = Deviation(), ""
             if context.runnable is context:
                 search = LawRuns(context, law, output, dims, captured)
-                deviation, contradicts = search.deviation()
+                deviation, contradicts = measured_deviation(search)
                 reason = contradiction_reason(search, deviation) if contradicts else ""
             agrees = not reason
             return Completion(

@@ -12,6 +12,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.auditing.explain.entries import base_name, source_of
+from orderproof.auditing.search.deviation import measured_deviation
 from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.diagnosis.tolerances import FLOAT32_DIFFERENCE, ROUNDING_FACTOR
 from orderproof.recording.capture import capture
@@ -30,7 +31,7 @@ def contradiction_reason(search: LawRuns, deviation: Deviation) -> str:
     size = max(deviation.float32 or 0.0, deviation.float64 or 0.0)
     found = f"a proof was found, but two runs differ by {size:.2g}: "
     restored = search.with_restored_state()
-    if not restored.deviation()[1]:
+    if not measured_deviation(restored)[1]:
         return found + STATE_DIFFERS
     for _ in range(REPETITIONS):
         restored.forget_runs()

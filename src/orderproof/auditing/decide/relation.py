@@ -6,7 +6,7 @@ strict walk -> proved: measure the deviation of two runs as well
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from orderproof.auditing.decide.completion import complete_entry_map
@@ -19,11 +19,13 @@ from orderproof.auditing.decide.proof import build_proof, proof_scope, uniform_a
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS, with_implied_expectation
 from orderproof.auditing.explain.lost_positions import line_of_lost_positions
+from orderproof.auditing.explain.mask_hints import mask_hint
 from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.record.output_axes import token_layouts
+from orderproof.auditing.search.deviation import measured_deviation
 from orderproof.auditing.search.node_facts import first_violating_node
 from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.laws import ProvedLaw, TokenDim
@@ -41,6 +43,7 @@ class ProofOptions:
     search_witness: bool = True
     every_length: bool = True  # also prove for every length what is proved at one
     other_calls: bool = True  # also run what is proved in calls of other lengths, rows and masks
+    theorem_seconds: float | None = None  # for what is proved for every length, apart from a time limit of the law [s]
 
     @property
     def states_nothing(self) -> bool:
@@ -73,6 +76,7 @@ class Relation:
     context: AuditContext
     law: ProvedLaw
     options: ProofOptions
+    without_rule: set[str] = field(default_factory=set)  # outputs for which only a rule at this length is missing
 
     @cached_property
     def captured(self) -> CapturedGraph | None:
@@ -104,6 +108,12 @@ class Relation:
             return [self._finding("", Decision("undecided", context.export_failure, self._scope), expected)]
         _ = self.strict  # a pattern that matches no entry is refused before anything runs
         return [self._finding(output, self.decide(output), expected) for output in context.output_dims]
+
+    def finding_of_theorem(self, output: str, expected: Expectation) -> Finding:
+        """The finding for an output that lacks only a rule, where a theorem is proved: runs have to agree with it."""
+        assert self.strict is not None
+        search = WitnessSearch(self.context, self.law, output, self.context.dims_for(self.law, output), None)
+        return self._finding(output, replace(self._proved(self.strict, search), proof=None), expected)
 
     def decide(self, output: str) -> Decision:
         """The decision for one output."""
@@ -175,7 +185,7 @@ class Relation:
 
     def _proved(self, strict: LawWalk, search: WitnessSearch) -> Decision:
         """The decision where the walk proves the relation: runs and the module must agree with it."""
-        deviation, contradicts = search.deviation()
+        deviation, contradicts = measured_deviation(search)
         scope, mismatch = proof_scope(self.context, strict), self.context.graph_mismatch
         if mismatch is not None or contradicts:
             return Decision("undecided", mismatch or contradiction_reason(search, deviation), scope, deviation, strict)
@@ -203,6 +213,8 @@ class Relation:
             evidence = other_layout.search(weights) and evidence
         reason = places.reason or missing
         if evidence is None:
+            if repeatable and self.strict is not None and not self.strict.captured.branches:
+                self.without_rule.add(search.output)
             reason = self._reason_without_witness(reason, search, repeatable=repeatable)
             return Decision("undecided", reason, self._scope_without_proof(), places=places, completion=completion)
         witness, assumptions = search.witness(evidence), search.evidence_assumptions(evidence)
@@ -222,6 +234,9 @@ class Relation:
             return f"{self.context.graph_mismatch or reason}; {NOT_REPEATABLE}"
         if self.context.graph_mismatch is not None or not self.options.search_witness:
             return self.context.graph_mismatch or reason
+        if self.options.weights == "all" and self.captured is not None:
+            hint = mask_hint(self.context.subject.module, self.captured)
+            reason = f"{reason}; {hint}" if hint else reason
         program = other_program_in_float64(search) if search.disagreeing else ""
         return f"{program}: {reason}; no witness was found" if program else f"{reason}; no witness was found"
 

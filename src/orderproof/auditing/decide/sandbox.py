@@ -123,6 +123,7 @@ class MeasurementRun:
             chosen = self.length if adapter.has_token_axis else None
             calls = CachedCalls(adapter if chosen is None else adapter.at_length(chosen), self.seed)
             calls.remember_first_state()
+            _ = calls.adapter.supported_inputs  # so that the copies that laws make of it know
         except Exception as error:  # noqa: BLE001 - third-party code: building may fail in any way
             return failure_reason(error)
         return calls

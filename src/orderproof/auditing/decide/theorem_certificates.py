@@ -49,31 +49,36 @@ def map_certificate(context: AuditContext, finding: Finding) -> dict[str, Any] |
     return _certificate(context, finding, finding.call_mode or DEFAULT_SETTING, theorem, without_order=True)
 
 
-def with_rechecked_theorems(context: AuditContext, call_mode: str, finding: Finding) -> Finding:
-    """The finding without theorems of several recordings that the recheck does not accept.
+def with_rechecked_theorems(
+    context: AuditContext, call_mode: str, finding: Finding, *, always: bool = False
+) -> Finding:
+    """The finding without theorems of several recordings, or `always` of any, that the recheck does not accept.
 
     The proofs at the length of the audit test the rules of the recordings for that length, without a mask and with one.
     No other proof does so for further recordings: a wrong rule would make a wrong theorem.
     """
     theorem, done = finding.theorem, finding.completion
     if theorem is not None:
-        finding = finding.model_copy(update={"theorem": _rechecked(context, finding, call_mode, theorem, of_map=False)})
+        checked = _rechecked(context, finding, call_mode, theorem, of_map=False, always=always)
+        finding = finding.model_copy(update={"theorem": checked})
     if done is not None and done.theorem is not None:
         found = _rechecked(context, finding, call_mode, done.theorem, of_map=True)
         finding = finding.model_copy(update={"completion": done.model_copy(update={"theorem": found})})
     return finding
 
 
-def _rechecked(context: AuditContext, finding: Finding, call_mode: str, theorem: Theorem, *, of_map: bool) -> Theorem:
+def _rechecked(
+    context: AuditContext, finding: Finding, call_mode: str, theorem: Theorem, *, of_map: bool, always: bool = False
+) -> Theorem:
     if not theorem.proved:
         return theorem
     pieces = context.open_calls_of(theorem.open_length).recorded(call_mode)
-    if len(pieces) == 1 and len([g for g in pieces[0].graphs if not g.is_cut_off]) <= TESTED_BRANCHES:
+    if not always and len(pieces) == 1 and len([g for g in pieces[0].graphs if not g.is_cut_off]) <= TESTED_BRANCHES:
         return theorem
     try:
         _certificate(context, finding, call_mode, theorem, without_order=of_map, as_written=False)
     except NotIncluded as error:
-        return without_theorem(f"the proof of several recordings is not accepted by the recheck: {error}")
+        return without_theorem(f"the proof is not accepted by the recheck: {error}")
     return theorem
 
 

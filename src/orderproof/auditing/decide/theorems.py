@@ -169,6 +169,16 @@ def without_theorem(reason: str) -> Theorem:
     return Theorem(proved=False, reason=reason)
 
 
+def with_unfinished_theorems(finding: Finding, reason: str) -> Finding:
+    """The finding, where no time was left to prove it for every length."""
+    done, theorem = finding.completion, without_theorem(reason)
+    if finding.verdict == "proved":
+        return finding.model_copy(update={"theorem": theorem})
+    if done is not None and done.verdict == "proved":
+        return finding.model_copy(update={"completion": done.model_copy(update={"theorem": theorem})})
+    return finding
+
+
 def proved_lengths(name: str, found: Proofs, solver: Solver) -> Coverage:
     """The lengths that a theorem about an output covers."""
     return covered_lengths([piece for piece, own in found if name in own and own[name].proved], solver)

@@ -8,17 +8,18 @@ from collections.abc import Iterable, Sequence
 from orderproof.auditing.decide.one_side import possible_call_modes, proved_on_one_side
 from orderproof.auditing.decide.relation import AS_GIVEN, ProofOptions, Relation
 from orderproof.auditing.decide.theorem_certificates import with_rechecked_theorems
-from orderproof.auditing.decide.theorems import with_open_entry_map, with_theorem
+from orderproof.auditing.decide.theorems import with_open_entry_map, with_theorem, with_unfinished_theorems
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import expected_as_in_plain_call
 from orderproof.auditing.explain.notes import note_rows_that_stay, note_unchecked_mask
 from orderproof.auditing.explain.pooling_line import with_pooling_line
 from orderproof.auditing.explain.remedies import with_remedy
 from orderproof.auditing.record.context import AuditContext
-from orderproof.auditing.search.other_calls import compare_other_calls
+from orderproof.auditing.search.other_calls import ProveCall, compare_other_calls
 from orderproof.laws import ProvedLaw
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.records.audit import Deviation, Expectation, Finding, Scope
+from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 
 def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_GIVEN) -> tuple[Finding, ...]:
@@ -62,9 +63,21 @@ def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOpt
 
         same = options.states_nothing and law.kind == "check"
         if options.other_calls:
-            results = [compare_other_calls(context, law, f, prove_call, expects_same=same) for f in results]
+            results = _with_other_calls(context, law, results, prove_call, expects_same=same)
     results = [with_remedy(finding, law) for finding in results]
     return tuple(with_pooling_line(context, f) if law.call_modes_of_one_side else f for f in results)
+
+
+def _with_other_calls(
+    context: AuditContext, law: ProvedLaw, results: list[Finding], prove_call: ProveCall, *, expects_same: bool
+) -> list[Finding]:
+    """The findings with other calls that were compared. What is proved stays proved where time runs out."""
+    compared: list[Finding] = []
+    try:
+        compared.extend(compare_other_calls(context, law, f, prove_call, expects_same=expects_same) for f in results)
+    except TimeLimitExceeded:
+        context.notes.append(f"{law.name}: there was no time to compare calls of other lengths, rows and masks")
+    return [*compared, *results[len(compared) :]]
 
 
 def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, options: ProofOptions) -> list[Finding]:
@@ -77,16 +90,60 @@ def _prove_in_call_mode(context: AuditContext, law: ProvedLaw, call_mode: str, o
         found = [_not_applicable(context, law, expected, there)]
     else:
         there = there.for_law(in_mode)
-        parts = [Relation(there, part, options).findings(expected) for part in in_mode.subrelations(there.batch_size)]
-        found = [combine_relations(each) for each in zip(*parts, strict=True)]
+        relations = [Relation(there, part, options) for part in in_mode.subrelations(there.batch_size)]
+        by_output = list(zip(*(one.findings(expected) for one in relations), strict=True))
+        found = [combine_relations(each) for each in by_output]
+        if options.every_length and not options.uniform_entries and options.weights == "all":
+            seconds = options.theorem_seconds
+            decided = [_decided_by_theorem(context, law, call_mode, relations, each, seconds) for each in by_output]
+            found = [better or f for better, f in zip(decided, found, strict=True)]
     update = {
         "seconds": (time.perf_counter() - began) / len(found),
         "call_mode": "" if call_mode == DEFAULT_SETTING else call_mode,
     }
     if options.every_length and not options.uniform_entries:  # which make another model of it
-        found = [with_open_entry_map(context, law, with_theorem(context, law, call_mode, f)) for f in found]
-        found = [with_rechecked_theorems(context, call_mode, f) for f in found]
+        found = [
+            f if f.theorem else _for_every_length(context, law, call_mode, f, options.theorem_seconds) for f in found
+        ]
     return [f.model_copy(update=update) for f in found]
+
+
+def _for_every_length(
+    context: AuditContext, law: ProvedLaw, call_mode: str, finding: Finding, seconds: float | None
+) -> Finding:
+    """The finding with what is proved for every length. That takes time of its own: the proof at one length stays."""
+    try:
+        with time_limit(seconds, apart=True):
+            found = with_open_entry_map(context, law, with_theorem(context, law, call_mode, finding))
+            return with_rechecked_theorems(context, call_mode, found)
+    except TimeLimitExceeded:
+        return with_unfinished_theorems(finding, f"the proof was not finished within {seconds:g} s")
+
+
+def _decided_by_theorem(
+    context: AuditContext, law: ProvedLaw, call_mode: str, relations: Sequence[Relation], found: Sequence[Finding],
+    seconds: float | None,
+) -> Finding | None:  # fmt: skip
+    """The finding where a theorem proves what no rule does at the recorded length; None if there is none.
+
+    A proof at that length tests the rules of a theorem. Without one, the recheck has to accept it, and runs to agree.
+    """
+    missing = [f.output in one.without_rule for one, f in zip(relations, found, strict=True)]
+    if not any(missing) or any(f.verdict != "proved" and not m for f, m in zip(found, missing, strict=True)):
+        return None
+    try:
+        with time_limit(seconds, apart=True):
+            proved = with_theorem(context, law, call_mode, found[0].model_copy(update={"verdict": "proved"}))
+            theorem = with_rechecked_theorems(context, call_mode, proved, always=True).theorem
+    except TimeLimitExceeded:
+        return None
+    if theorem is None or not theorem.proved:
+        return None
+    decided = [
+        one.finding_of_theorem(f.output, f.expected) if m else f
+        for one, f, m in zip(relations, found, missing, strict=True)
+    ]
+    return combine_relations(decided).model_copy(update={"theorem": theorem})
 
 
 def _is_without_theorem(findings: Sequence[Finding]) -> bool:

@@ -63,7 +63,7 @@ def _place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | N
     step = search.first_of_positions() if comparison.from_positions else search.origin()
     if step is None:
         return None
-    return _place_of(step, search.kind(step))
+    return place_of(step, search.kind(step))
 
 
 def _cut_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place | None:
@@ -82,10 +82,11 @@ def _cut_place(comparison: Comparison, calls: CachedCalls, length: int) -> Place
     ]  # fmt: skip
     if not cuts:
         return None
-    return _place_of(cuts[-1], "")
+    return place_of(cuts[-1], "")
 
 
-def _place_of(step: Step, kind: str) -> Place:
+def place_of(step: Step, kind: str) -> Place:
+    """The place of a step that mixes tokens in this way."""
     return Place(step.key.module, frame_at(step.key.file, step.key.line) if step.key.file else Frame(), kind)
 
 

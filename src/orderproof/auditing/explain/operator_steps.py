@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
+from torch.utils.hooks import RemovableHandle
 
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.operator_mode import OperatorMode
@@ -74,10 +75,8 @@ class CallRecorder:
 
     def watch(self, adapter: ModelAdapter) -> ModelAdapter:
         """The same adapter, whose calls are recorded; so are those of copies that are made of it."""
-        for path, part in adapter.module.named_modules():
-            if path and self._watched:
-                part.register_forward_pre_hook(self._before(path))
-                part.register_forward_hook(self._after(), always_call=True)
+        if self._watched:
+            self._follow_modules(adapter.module)
         recorder, kind = self, type(adapter)
 
         def call(self: Any, tokens: Tensor, **options: Any) -> ModelOutput:
@@ -93,6 +92,24 @@ class CallRecorder:
         watched = adapter.with_module(adapter.module)
         watched.__class__ = type(kind.__name__, (kind,), {"call": call})
         return watched
+
+    @contextmanager
+    def recording(self, module: nn.Module, tokens: Tensor) -> Iterator[RecordedCall]:
+        """A call whose steps are those that run in this block, in the module and around it."""
+        call = RecordedCall(tokens.clone())
+        self.calls.append(call)
+        handles = self._follow_modules(module)
+        try:
+            with _Steps(self):
+                yield call
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _follow_modules(self, module: nn.Module) -> list[RemovableHandle]:
+        parts = [(path, part) for path, part in module.named_modules() if path]
+        before = [part.register_forward_pre_hook(self._before(path)) for path, part in parts]
+        return before + [part.register_forward_hook(self._after(), always_call=True) for _, part in parts]
 
     @property
     def module(self) -> str:

@@ -28,7 +28,7 @@ class StepSearch:
 
     def __init__(self, one: TokenOfCall, other: TokenOfCall) -> None:
         self.one, self.other = one, other
-        self._twins = _twins(one, other)
+        self._twins = step_twins(one, other)
         layouts = ((one, other), (one._replace(tokens_first=True), other._replace(tokens_first=True)))
         each = [{step: differ(twin.value, a, step.value, b) for step, twin in self._twins.items()} for a, b in layouts]
         self._differs = min(each, key=_contradictions)
@@ -162,13 +162,13 @@ def _scores(softmax: Step) -> Step:
     return step
 
 
-def _twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
+def step_twins(one: TokenOfCall, other: TokenOfCall) -> dict[Step, Step]:
     """The step of the one call for each step of the other that has one.
 
     A line that runs once for each document of a call is paired at the one of the same size; else a line that runs once
     for each token is paired at the token.
     """
-    before, after = _by_key(one.call), _by_key(other.call)
+    before, after = steps_by_key(one.call), steps_by_key(other.call)
     twins: dict[Step, Step] = {}
     for key in before.keys() & after.keys():
         first, second = before[key], after[key]
@@ -196,7 +196,8 @@ def _at_token(steps: list[Step], token: TokenOfCall) -> list[Step]:
     return [] if rest else steps[token.token * each : (token.token + 1) * each]
 
 
-def _by_key(call: RecordedCall) -> dict[StepKey, list[Step]]:
+def steps_by_key(call: RecordedCall) -> dict[StepKey, list[Step]]:
+    """The steps of a call by their key, in order."""
     found: dict[StepKey, list[Step]] = defaultdict(list)
     for step in call.steps:
         found[step.key].append(step)

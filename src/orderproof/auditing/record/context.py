@@ -132,7 +132,10 @@ class AuditContext(RecordedCall):
         failure = self.graph_mismatch
         if failure is None and self.captured.branches:
             failure = f"it is that of one branch: {self.captured.branches[0].place}"
-        return SubjectExecution(self.subject, self.captured, graph_failure=failure, float64_parameters=shared)
+        runs = SubjectExecution(self.subject, self.captured, graph_failure=failure, float64_parameters=shared)
+        if self.recording.compared is not None:
+            runs.remember(*self.recording.compared)
+        return runs
 
     def random_execution(self, seed: int) -> SubjectExecution:
         """How to run the subject with random weights: a copy of the module, or its graph if it cannot be copied."""

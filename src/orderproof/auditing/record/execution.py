@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.diagnosis.counterexample import Executor
+from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.errors import CaptureError, failure_reason
 from orderproof.models import Subject
 from orderproof.models.subject import Axis
@@ -61,7 +62,7 @@ class SubjectExecution:
     _reached: dict[nn.Module, OwnedState] = field(default_factory=dict, init=False, repr=False)
     _known: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
     _repeated: dict[Hashable, dict[str, Tensor]] = field(default_factory=dict, init=False, repr=False)
-    _noises: dict[Hashable, float] = field(default_factory=dict, init=False, repr=False)
+    _noises: dict[Hashable, RoundingNoise] = field(default_factory=dict, init=False, repr=False)
     _exact: set[Hashable] = field(default_factory=set, init=False, repr=False)  # runs in float64 throughout
     graph_inputs: tuple[Tensor, ...] = field(default=(), repr=False)
 
@@ -114,27 +115,35 @@ class SubjectExecution:
 
         Laws and outputs of one call start from the same tokens, and each output compares the same two runs.
         """
-        key = _key(inputs, executor)
-        if key not in self._known:
-            self._known[key] = self.outputs(inputs, executor)
-            if sum(x.numel() for found in self._known.values() for x in found.values()) > MOST_KNOWN_NUMBERS:
-                self._known = {key: self._known[key]}
-        return self._known[key]
+        return self._remembered(self._known, inputs, executor)
+
+    def remember(self, inputs: tuple[Tensor, ...], outputs: dict[str, Tensor]) -> None:
+        """Take these outputs of the module as known."""
+        if not self.runs_graph and self.weights == "given":
+            self._known[_key(inputs, "model")] = outputs
 
     def repeated_outputs(self, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
         """The outputs of a second run on the same inputs, from memory if it was made shortly before."""
+        return self._remembered(self._repeated, inputs, executor)
+
+    def _remembered(
+        self, memory: dict[Hashable, dict[str, Tensor]], inputs: tuple[Tensor, ...], executor: Executor
+    ) -> dict[str, Tensor]:
         key = _key(inputs, executor)
-        if key not in self._repeated:
-            self._repeated = {key: self.outputs(inputs, executor)}
-        return self._repeated[key]
+        if key not in memory:
+            found = self.outputs(inputs, executor)
+            if sum(x.numel() for outputs in (*memory.values(), found) for x in outputs.values()) > MOST_KNOWN_NUMBERS:
+                memory.clear()
+            memory[key] = found
+        return memory[key]
 
     def known_noise(
-        self, inputs: tuple[Tensor, ...], executor: Executor, output: str, measure: Callable[[], float]
-    ) -> float:
-        """The rounding error of one output of a run, from memory if it was measured before."""
+        self, inputs: tuple[Tensor, ...], executor: Executor, output: str, make: Callable[[], RoundingNoise]
+    ) -> RoundingNoise:
+        """The rounding error of one output of a run, from memory if it was asked for before."""
         key = (output, _key(inputs, executor))
         if key not in self._noises:
-            self._noises[key] = measure()
+            self._noises[key] = make()
         return self._noises[key]
 
     def forget_outputs(self) -> None:

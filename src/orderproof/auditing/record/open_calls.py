@@ -16,7 +16,7 @@ from torch import nn
 from orderproof.auditing.record.length_ranges import EXAMPLE_ROWS, Piece, length_bounds
 from orderproof.auditing.record.open_comparison import disagreement
 from orderproof.auditing.record.open_examples import open_examples
-from orderproof.auditing.record.open_inputs import EXAMPLE_LENGTH, OPEN_MODES, NoTheorem, OpenInputs
+from orderproof.auditing.record.open_inputs import EXAMPLE_LENGTH, NO_TOKENS, OPEN_MODES, NoTheorem, OpenInputs
 from orderproof.errors import CaptureError, first_line
 from orderproof.laws import ProvedLaw
 from orderproof.logic.solver import Solver
@@ -33,6 +33,7 @@ from orderproof.theorems.branches import is_possible, only_answer
 from orderproof.theorems.equivariance import EntryMap, map_entries, prove_equivariance
 from orderproof.theorems.output_proof import OutputProof
 from orderproof.theorems.statement import BATCH, TOKENS, Equivariance, Statement
+from orderproof.time_limit import TimeLimitExceeded
 
 MAX_EXAMPLE_LENGTH = 4500  # [tokens] of a recording: an eager call of that length is compared with it
 MAX_PIECES = 6  # recordings for different lengths
@@ -128,7 +129,11 @@ class OpenCalls:
         asked, call_mode = call_mode, self._recorded_mode(call_mode)
         if call_mode not in self._pieces:
             try:
-                self._pieces[call_mode] = list(self._record(call_mode))
+                pieces = list(self._record(call_mode))
+                self._pieces[call_mode] = pieces or NO_TOKENS  # it takes one only, which is not recorded as open
+            except TimeLimitExceeded:  # for the next law it would take as long
+                self._pieces[call_mode] = "there was no time to record it with open sizes"
+                raise
             except (CaptureError, NoTheorem) as error:
                 self._pieces[call_mode] = str(error)
             except Exception as error:  # noqa: BLE001 - third-party code: a call with open sizes may fail in any way
@@ -170,7 +175,8 @@ class OpenCalls:
         module, inputs, roles = self.inputs.call(call_mode)
         self._roles[call_mode] = roles
         if self.length is not None:
-            yield self._piece(call_mode, module, inputs, self.length)
+            # No size of the inputs, which are fixed, is the number of tokens.
+            yield self._piece(call_mode, module, inputs, max(self.length, LEAST_SIZE))
             return
         avoided = tensor_sizes(module) | {x for one in inputs for x in one.sizes if isinstance(x, int)}
         example = prime_length(EXAMPLE_LENGTH, avoided)

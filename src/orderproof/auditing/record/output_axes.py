@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
 from orderproof.auditing.record.execution import named_tensors
 from orderproof.auditing.record.recorded_call import RecordedCall
 from orderproof.diagnosis.index_parts import UNKNOWN
@@ -23,6 +21,7 @@ from orderproof.models.axes import (
     TokenRun,
     unknown_axes,
 )
+from orderproof.recording.low_rank import call_for_shapes
 
 MAX_PREFIX = 2  # entries of an output of images besides the patches: a class and a distillation token
 
@@ -106,11 +105,8 @@ def _grown_shapes(call: RecordedCall) -> list[dict[str, Shape]]:
     if subject.patch_embedding_path is not None:
         return []
     try:
-        with torch.no_grad():
-            return [
-                {k: tuple(v.shape) for k, v in named_tensors(subject.module(*subject.sample(n).inputs)).items()}
-                for n in (call.length + 1, call.length + 2)
-            ]
+        called = [call_for_shapes(subject.module, subject.sample(call.length + more).inputs) for more in (1, 2)]
+        return [{k: tuple(v.shape) for k, v in named_tensors(outputs).items()} for outputs in called]
     except OrderproofError:
         return []
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way

@@ -28,10 +28,11 @@ from orderproof.tolerances import SAME_GRAPH
 
 @dataclass(frozen=True)
 class Recording:
-    """A graph, and how its outputs differ from the module's on the same inputs; None if they agree."""
+    """A graph, how its outputs differ from the module's on the same inputs (None if they agree), and that call."""
 
     graph: CapturedGraph
     mismatch: str | None
+    compared: tuple[tuple[Tensor, ...], dict[str, Tensor]] | None = None  # inputs, and outputs of the module
 
 
 @dataclass
@@ -57,7 +58,8 @@ class RecordedCall:
         graph = self._capture()
         if self.subject.device == "meta":
             return Recording(graph, None)
-        return Recording(graph, self._mismatch_with_model(graph))
+        compared = self._compared_call(graph)
+        return Recording(graph, _mismatch(graph, *compared), compared)
 
     def _capture(self) -> CapturedGraph:
         s = self.subject
@@ -68,17 +70,11 @@ class RecordedCall:
         captured.float64_parameters = self.float64_parameters
         return captured
 
-    def _mismatch_with_model(self, captured: CapturedGraph) -> str | None:
+    def _compared_call(self, captured: CapturedGraph) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         # With branches on the tokens, only inputs that take the recorded one: those of the recording.
         sample = self.subject.sample(self.length, self.seed if captured.branches else self.seed + 1)
         with torch.no_grad(), seeded_random(0), state_as_recorded(self.subject.module, captured):
-            real = named_tensors(self.subject.module(*[x.clone() for x in sample.inputs]))
-        try:
-            with seeded_random(0):
-                recorded = execute(captured, tuple(x.clone() for x in sample.inputs))
-        except Exception as error:  # noqa: BLE001 - a graph may hold operators that only the exporter can run
-            return f"the recorded graph could not be run: {first_line(error)}"
-        return _compare(real, recorded)
+            return sample.inputs, named_tensors(self.subject.module(*[x.clone() for x in sample.inputs]))
 
     @property
     def captured(self) -> CapturedGraph:
@@ -156,6 +152,15 @@ class RecordedCall:
             else:
                 found[node] = {d: UNKNOWN for d, size in enumerate(shape) if size in sizes}
         return found
+
+
+def _mismatch(captured: CapturedGraph, inputs: tuple[Tensor, ...], real: dict[str, Tensor]) -> str | None:
+    try:
+        with seeded_random(0):
+            recorded = execute(captured, tuple(x.clone() for x in inputs))
+    except Exception as error:  # noqa: BLE001 - a graph may hold operators that only the exporter can run
+        return f"the recorded graph could not be run: {first_line(error)}"
+    return _compare(real, recorded)
 
 
 def _compare(real: dict[str, Tensor], recorded: dict[str, Tensor]) -> str | None:

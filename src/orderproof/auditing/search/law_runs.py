@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -13,20 +14,18 @@ from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.execution import ExecutorUnavailable, LabelledInputs, SubjectExecution
 from orderproof.auditing.search.replacements import Replacement
 from orderproof.cast_on_use import is_large
-from orderproof.diagnosis.counterexample import FLOAT64_EXECUTORS, Executor, OutputPair
-from orderproof.diagnosis.rounding_noise import epsilon, rounding_noise
-from orderproof.diagnosis.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE, ROUNDING_FACTOR
+from orderproof.diagnosis.counterexample import Executor, OutputPair
+from orderproof.diagnosis.rounding_noise import RoundingNoise, epsilon
+from orderproof.diagnosis.tolerances import (
+    CLEAR_DIFFERENCE,
+    ROUNDING_FACTOR,
+)
 from orderproof.errors import failure_reason, is_internal
 from orderproof.laws import InputChange, ProvedLaw, TokenDim
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import relative_difference
-from orderproof.recording.restored_state import changes_state
-from orderproof.records.audit import Deviation
 from orderproof.tolerances import TOKEN_MIXING
-
-CLEAR_DIFFERENCE = 1e4  # times the rounding error of the first run: that of the second one does not matter
-CHANGES_OF_A_LARGE_MODEL = 2  # of a proved law that are run in float64 too, where outputs are equal
 
 
 class LawRuns:
@@ -47,7 +46,6 @@ class LawRuns:
         self.replacement: Replacement | None = None  # None: all tokens are random
         self.runs = self._runs("given", 0)
         self._first: dict[tuple[int, Executor], tuple[LabelledInputs, LabelledInputs, Tensor]] = {}
-        self._noise: dict[tuple[int, Executor], float] = {}
         self.disagreeing: set[Executor] = set()  # runs in float64 that do not confirm a difference of the model
 
     def _runs(self, weights: str, seed: int) -> SubjectExecution:
@@ -115,30 +113,37 @@ class LawRuns:
         changes of one input are compared, and each takes several runs. Of a large model also if the difference is
         beyond all doubt.
         """
-        if (length, executor) not in self._noise:
-            tokens = self._first[length, executor][0]
-            self._noise[length, executor] = self.rounding_noise(tokens.inputs, executor)
-        noise = self._noise[length, executor]
+        noise = self.rounding_noise(self._first[length, executor][0].inputs, executor, size)
         if change is None or size <= ROUNDING_FACTOR * noise:
             return noise
         if executor != "model" and size > CLEAR_DIFFERENCE * noise and is_large(self.runs.subject.module):
             return noise
-        return max(noise, self.rounding_noise(self._changed_inputs(length, change, executor), executor))
+        return max(noise, self.rounding_noise(self._changed_inputs(length, change, executor), executor, size))
 
-    def rounding_noise(self, inputs: tuple[Tensor, ...], executor: Executor) -> float:
-        """The relative rounding error of a run."""
-        # Rounding in float64 is below every tolerance: only narrower parts of a float64 run are of interest.
-        exact = None if executor == "model" else torch.float64
-
-        def output() -> Tensor:
-            found = self.runs.outputs(inputs, executor)[self.output]
-            return found.where(~found.isnan(), 0)  # a row of pads may be NaN, and is not compared
-
+    def rounding_noise(self, inputs: tuple[Tensor, ...], executor: Executor, size: float = 0.0) -> float:
+        """The relative rounding error of a run, as far as a difference of this size needs it."""
         if self.runs.rounds_nowhere(inputs, executor):
             return epsilon(self.runs.known_outputs(inputs, executor)[self.output])
-        known = partial(self.runs.note_rounds_nowhere, inputs, executor)
-        return self.runs.known_noise(
-            inputs, executor, self.output, lambda: rounding_noise(output, exact=exact, if_exact=known)
+        noise = self.runs.known_noise(inputs, executor, self.output, lambda: self._noise_of(inputs, executor))
+        # In its own dtype the noise is part of what is reported of a witness.
+        return noise.of_a_difference(size if executor != "model" else 0.0)
+
+    def _noise_of(self, inputs: tuple[Tensor, ...], executor: Executor) -> RoundingNoise:
+        runs, name, in_float64 = self.runs, self.output, executor != "model"
+
+        def output(run: Callable[[tuple[Tensor, ...], Executor], dict[str, Tensor]]) -> Tensor:
+            found = run(inputs, executor)[name]
+            return found.where(~found.isnan(), 0)  # a row of pads may be NaN, and is not compared
+
+        # A recorded call shows its state, and each run starts in the same one: then the run before was the same.
+        same_as_before = in_float64 and runs.captured is not None
+        return RoundingNoise(
+            partial(output, runs.outputs),
+            torch.float64
+            if in_float64
+            else None,  # below every tolerance: only narrower parts of a run are of interest
+            partial(runs.note_rounds_nowhere, inputs, executor),
+            partial(output, runs.known_outputs) if same_as_before else None,
         )
 
     def disagrees(self, executor: Executor, float32: float, float64: float) -> None:
@@ -160,42 +165,6 @@ class LawRuns:
     def note(self, text: str) -> None:
         """Leave a note about the law in the report."""
         self.context.note(f"{self.law.code} {self.law.name}: {text}")
-
-    def deviation(self) -> tuple[Deviation, bool]:
-        """The largest difference over the generators or cases of the law, and whether it is more than rounding."""
-        length = self.context.token_count
-        float32: float | None = None
-        float64: float | None = None
-        contradicts = False
-        changes = [change for change, _, _ in self.law.proof_cases(length, self.context.batch_size)]
-        most = CHANGES_OF_A_LARGE_MODEL if is_large(self.runs.subject.module) else len(changes)
-        in_float64 = set(evenly_spaced(len(changes), most) if changes else ())
-        for k, change in enumerate(changes):
-            pair = self.pair(length, change, "model")
-            if pair is not None:
-                float32 = max(float32 or 0.0, relative_difference(*pair))
-            if k not in in_float64 and pair is not None and torch.equal(*pair):
-                continue
-            wide = self._float64_deviation(length, change)
-            if wide is not None:
-                float64 = max(float64 or 0.0, wide)
-            # A copy has a state of its own: of a module that keeps state, its own runs count too.
-            own_runs_count = wide is None or changes_state(self.runs.captured)
-            if own_runs_count and pair is not None and (size := relative_difference(*pair)) > FLOAT32_DIFFERENCE:
-                contradicts = contradicts or size > ROUNDING_FACTOR * self.noise(length, change, "model", size)
-        contradicts = contradicts or (float64 is not None and float64 > FLOAT64_DIFFERENCE)
-        self.note_float64_failure()
-        return Deviation(float32=float32, float64=float64), contradicts
-
-    def _float64_deviation(self, length: int, change: InputChange) -> float | None:
-        """The difference of a change in float64; None if nothing runs in it throughout."""
-        for executor in FLOAT64_EXECUTORS:
-            pair = self.pair(length, change, executor)
-            if pair is not None:
-                size = relative_difference(*pair)
-                if size <= FLOAT64_DIFFERENCE or size > ROUNDING_FACTOR * self.noise(length, change, executor, size):
-                    return size
-        return None
 
     def note_float64_failure(self) -> None:
         """Note why the module has no float64 copy, and which numbers are used instead."""
@@ -219,7 +188,7 @@ class LawRuns:
 
     def forget_runs(self) -> None:
         """Make each run again the next time it is needed."""
-        self._first, self._noise = {}, {}
+        self._first = {}
         self.runs.forget_outputs()
 
     def mixes_tokens(self) -> bool:
@@ -228,7 +197,7 @@ class LawRuns:
         dim = self.dims[0]
         try:
             tokens, others = self.tokens(length)
-            before = self.runs.outputs(tokens.inputs)[self.output]
+            before = self.runs.known_outputs(tokens.inputs)[self.output]
             # The first and the last may be pads, or the same id by chance in both draws: then others decide.
             for token in dict.fromkeys((0, length - 1, *evenly_spaced(length))):
                 inputs = []
@@ -237,7 +206,7 @@ class LawRuns:
                     if isinstance(axis, int):
                         changed.select(axis, token).copy_(y.select(axis, token))
                     inputs.append(changed)
-                after = self.runs.outputs(tuple(inputs))[self.output]
+                after = self.runs.known_outputs(tuple(inputs))[self.output]
                 indices = [dim.prefix_length + i for i in range(length) if i != token]
                 index = torch.tensor(indices, device=before.device)
                 if (

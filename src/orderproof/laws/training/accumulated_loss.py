@@ -19,7 +19,7 @@ from torch import Tensor
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.training.token_weights import follows_means, spread, token_weights
 from orderproof.laws.training.training_batch import IGNORED, TrainingBatch
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_law import Blame, TermComparison, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 
 EQUAL = 1e-3  # relative: weights that differ by less are equal
@@ -49,6 +49,7 @@ class AccumulatedLoss(TrainingLaw):
         yield TermComparison(
             "the weights of the labels of all rows", 0.0 if size is None else apart, spread(1 / counts[counts > 0]),
             found=f"the loss is a mean over {parts}, in which labels count the more, the fewer there are",
+            blame=Blame.REDUCTION,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import ScoredLabel, TrainingStep
 
 TWICE = "Shift labels once: pass the labels as they are, equal to the tokens, or use a loss that does not shift them."
@@ -26,26 +26,35 @@ class LabelAlignment(TrainingLaw):
     """The law of this module."""
 
     def comparisons(self, step: TrainingStep) -> Iterator[TermComparison]:
-        shift = step.batch.shift
         unread = not any(scored.outputs for scored in step.scored_labels)
         for scored in step.scored_labels:
-            found = _comparison(scored, shift)
-            yield replace(found, found="the loss does not depend on the labels", remedy=UNREAD) if unread else found
+            found = _comparison(step, scored)
+            yield (
+                found
+                if not unread
+                else replace(
+                    found, found="the loss does not depend on the labels", remedy=UNREAD, blame=Blame.REDUCTION
+                )
+            )
 
 
-def _comparison(scored: ScoredLabel, shift: int) -> TermComparison:
-    token = scored.index + shift
-    outputs, remedy = scored.outputs, ""
-    difference = 0.0 if outputs == (token - 1,) else 1.0
+def _comparison(step: TrainingStep, scored: ScoredLabel) -> TermComparison:
+    row, token, outputs = scored.row, scored.index + step.batch.shift, scored.outputs
+    difference, remedy = 0.0 if outputs == (token - 1,) else 1.0, ""
     if len(outputs) == 1:
         found = f"is scored at output {outputs[0]}, expected output {token - 1}"
         difference += abs(outputs[0] - token + 1)  # what the others follow from
-        remedy = (TWICE if outputs[0] < token - 1 else NOT) if difference else ""
     else:
         found = f"is scored at outputs {', '.join(map(str, outputs))}" if outputs else "is not counted"
+    if len(outputs) == 1 and difference:
+        remedy = TWICE if outputs[0] < token - 1 else NOT
+    other = step.batch.with_other_label(row, scored.index)
     return TermComparison(
-        f"the label of token {token} of row {scored.row}", difference, scored.change,
-        found=f"the label of token {token} in row {scored.row} {found}", remedy=remedy,
+        f"the label of token {token} of row {row}", difference, scored.change,
+        found=f"the label of token {token} in row {row} {found}", remedy=remedy,
+        blame=Blame.TERMS if remedy == NOT else Blame.READ_LABELS,
+        made=step.batch.labels if remedy == TWICE and step.batch.shift else None,
+        calls=(TokenOfBatch(step.batch, row, scored.index), TokenOfBatch(other, row, scored.index)),
     )  # fmt: skip
 
 

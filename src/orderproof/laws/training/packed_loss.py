@@ -18,7 +18,7 @@ from torch import Tensor
 
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.training.token_weights import follows_means, spread, token_weights
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 from orderproof.recording.execution import relative_difference
 
@@ -39,26 +39,37 @@ class PackedLoss(TrainingLaw):
     def comparisons(self, step: TrainingStep) -> Iterator[TermComparison]:
         row = int((step.batch.documents > 0).any(1).nonzero()[0])
         documents = step.batch.documents[row]
-        for number in range(int(documents.max()), -1, -1)[:DOCUMENTS_TRIED]:
+        count, control = int(documents.max()) + 1, 0.0
+        for number in range(count - 1, -1, -1)[: min(DOCUMENTS_TRIED, step.tries)]:
             places = (documents == number).nonzero().flatten()
-            yield _alone(step, row, int(places[0]), int(places[-1]) + 1)
+            start, end = int(places[0]), int(places[-1]) + 1
+            control = control or _control(step, row, start, end)
+            yield _alone(step, row, start, end, control)
         try:
             yield _weights(step)
         except UnsupportedCallError:  # other terms than cross-entropies have no weights
             return
 
 
-def _alone(step: TrainingStep, row: int, start: int, end: int) -> TermComparison:
-    alone = step.logits(step.batch.part(row, start, end))[0]
-    packed = step.base.logits[row, start : start + len(alone)]
+def _control(step: TrainingStep, row: int, start: int, end: int) -> float:
+    """How far the logits of a document change with its own tokens."""
     where = torch.zeros_like(step.batch.real)
     where[row, start:end] = True
-    changed = step.logits(step.batch.with_other_tokens(where))[row, start : start + len(alone)]
+    changed = step.logits(step.batch.with_other_tokens(where))
+    return relative_difference(step.base.logits[row, start:end], changed[row, start:end])
+
+
+def _alone(step: TrainingStep, row: int, start: int, end: int, control: float) -> TermComparison:
+    part = step.batch.part(row, start, end)
+    alone = step.logits(part)[0]
+    packed = step.base.logits[row, start : start + len(alone)]
     difference = relative_difference(alone, packed)
     remedy = POSITIONS_UNREAD if difference > UNREAD and _ignores(step, "positions") else ""
     return TermComparison(
-        f"tokens {start} to {end - 1} of row {row}, packed and alone", difference, relative_difference(packed, changed),
+        f"tokens {start} to {end - 1} of row {row}, packed and alone", difference, control,
         found=f"the logits of tokens {start} to {end - 1} in row {row} depend on the other documents", remedy=remedy,
+        calls=(TokenOfBatch(part, 0, len(alone) - 1), TokenOfBatch(step.batch, row, start + len(alone) - 1)),
+        blame=Blame.MODEL_CALL if remedy else Blame.OPERATOR,
     )  # fmt: skip
 
 
@@ -81,6 +92,7 @@ def _weights(step: TrainingStep) -> TermComparison:
     return TermComparison(
         "the weights of the labels of all documents", 0.0 if apart <= EQUAL else apart, 1.0,
         found="a label counts the less, the more labels its document has", remedy=AVERAGED,
+        blame=Blame.REDUCTION,
     )  # fmt: skip
 
 

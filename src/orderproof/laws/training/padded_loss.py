@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.mixing_kinds import ATTENTION, POSITIONS
+from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 from orderproof.recording.execution import relative_difference
 
@@ -37,18 +38,34 @@ class PaddedLoss(TrainingLaw):
         firsts = torch.zeros_like(batch.real)
         firsts[torch.arange(len(firsts)), first] = True
         control = _difference(logits, step.logits(batch.with_other_tokens(firsts)), real)
-        changed = step.logits(batch.with_other_tokens(~batch.real))
-        yield _comparison(step, "other tokens at pads", _difference(logits, changed, real), control)
+        refilled = batch.with_other_tokens(~batch.real)
+        changed = step.logits(refilled)
+        place = _most_changed(logits, changed, real)
+        yield _comparison(
+            step, "other tokens at pads", _difference(logits, changed, real), control,
+            (TokenOfBatch(batch, *place), TokenOfBatch(refilled, *place)),
+        )  # fmt: skip
         rows = (~batch.real).any(1).nonzero().flatten().tolist()
-        for row in [row for row in rows if bool(batch.real[row].any())][:ROWS_TRIED]:
+        for row in [row for row in rows if bool(batch.real[row].any())][: min(ROWS_TRIED, step.tries)]:
             start, end = int(first[row]), int(ends[row]) + 1
-            alone = step.logits(batch.part(row, start, end))[0]
+            part = batch.part(row, start, end)
+            alone = step.logits(part)[0]
             padded, kept = logits[row, start : start + len(alone)], real[row, start : start + len(alone)]
             difference = relative_difference(alone[kept[: len(alone)]], padded[kept])
-            yield _comparison(step, f"row {row} without its pads", difference, control)
+            last = min(end - start, len(alone)) - 1
+            calls = TokenOfBatch(part, 0, last), TokenOfBatch(batch, row, start + last)
+            yield _comparison(step, f"row {row} without its pads", difference, control, calls)
 
 
-def _comparison(step: TrainingStep, description: str, difference: float, control: float) -> TermComparison:
+def _most_changed(logits: Tensor, changed: Tensor, where: Tensor) -> tuple[int, int]:
+    """The row and the token, among some, whose logits differ most."""
+    sizes = torch.where(where, (logits - changed).abs().amax(-1), -1.0)
+    return divmod(int(sizes.argmax()), sizes.shape[1])
+
+
+def _comparison(
+    step: TrainingStep, description: str, difference: float, control: float, calls: tuple[TokenOfBatch, TokenOfBatch]
+) -> TermComparison:
     mask = step.batch.role("mask")
     unread = False
     if difference > UNREAD and mask is not None:
@@ -56,7 +73,7 @@ def _comparison(step: TrainingStep, description: str, difference: float, control
         unread = relative_difference(step.base.logits, seen) <= UNREAD
     return TermComparison(
         description, difference, control, found=f"the logits of tokens that are no pads differ: {description}",
-        remedy=MASK_UNREAD if unread else "",
+        remedy=MASK_UNREAD if unread else "", calls=calls, blame=Blame.MODEL_CALL if unread else Blame.OPERATOR,
     )  # fmt: skip
 
 
@@ -70,5 +87,9 @@ LAW = PaddedLoss(
     statement="Content and number of pads change no term of the loss.",
     trait="has a loss that pads do not change",
     expectation={"training step": "holds"},
+    remedies={
+        ATTENTION: "Hide pads by the attention mask.",
+        POSITIONS: "Count positions from the first token of each row that is no pad: attention_mask.cumsum(-1) - 1.",
+    },
     remedy="Hide pads by the attention mask, and count positions from the first token of each row.",
 )

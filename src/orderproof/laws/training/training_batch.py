@@ -26,7 +26,7 @@ NAMES = {
     "positions": ("position_ids", "positions"),
     "documents": ("document_ids", "seq_idx", "segment_ids"),
 }
-_SEQUENCE_STARTS = ("cu_seq_lens_q", "cu_seq_lens_k", "cu_seqlens")
+SEQUENCE_STARTS = ("cu_seq_lens_q", "cu_seq_lens_k", "cu_seqlens")
 _LONGEST = ("max_length_q", "max_length_k", "max_seqlen")
 
 
@@ -39,29 +39,34 @@ class TrainingBatch:
     kind: type
 
     @classmethod
-    def of(cls, given: Any) -> TrainingBatch:
-        """The batch of a mapping or a pair. Raises `SubjectError`."""
+    def of(cls, given: Any, *, labelled: bool = True) -> TrainingBatch:
+        """The batch of a mapping or a pair, with labels unless it is not `labelled`. Raises `SubjectError`."""
         if isinstance(given, (tuple, list)) and len(given) == 2:
             values: dict[Any, Any] = dict(enumerate(given))
             roles: dict[str, Any] = {"tokens": 0, "labels": 1}
         elif isinstance(given, Mapping):
-            values = dict(given)
-            roles = {role: name for role, names in NAMES.items() for name in names[::-1] if _is_tensor(values, name)}
+            values, roles = dict(given), cls.roles_of(given)
         else:
             raise SubjectError(f"expected a batch as a dict of tensors or (tokens, labels); got {type(given).__name__}")
         found = cls(values, roles, type(given))
-        found._check()
+        found._check(("tokens", "labels") if labelled or "labels" in roles else ("tokens",))
         return found
 
-    def _check(self) -> None:
-        for role in ("tokens", "labels"):
+    @staticmethod
+    def roles_of(given: Any) -> dict[str, Any]:
+        """The name of the tensor with each role in a mapping; empty for anything else."""
+        values = given if isinstance(given, Mapping) else {}
+        return {role: name for role, names in NAMES.items() for name in names[::-1] if _is_tensor(values, name)}
+
+    def _check(self, needed: tuple[str, ...]) -> None:
+        for role in needed:
             if role not in self.roles:
                 names = ", ".join(map(str, self.values)) or "nothing"
                 raise SubjectError(f"expected {role} in the batch, named {' or '.join(NAMES[role])}; got {names}")
             value = self.values[self.roles[role]]
             if not isinstance(value, Tensor) or value.is_floating_point() or value.dim() != 2:
                 raise SubjectError(f"expected {role} as integers [row, token] in the batch; got {_described(value)}")
-        if self.tokens.shape != self.labels.shape:
+        if "labels" in needed and self.tokens.shape != self.labels.shape:
             shapes = f"{list(self.tokens.shape)} and {list(self.labels.shape)}"
             raise SubjectError(f"expected tokens and labels of one shape [row, token] in the batch; got {shapes}")
 
@@ -178,7 +183,7 @@ class TrainingBatch:
             return end - start
         if not isinstance(value, Tensor):
             return value
-        if name in _SEQUENCE_STARTS:
+        if name in SEQUENCE_STARTS:
             return value.new_tensor([0, end - start])
         if value.shape[:2] == (rows, length):
             return value[row : row + 1, start:end]
@@ -199,7 +204,7 @@ class TrainingBatch:
 
 
 def _is_tensor(values: Mapping[Any, Any], name: str) -> bool:
-    return isinstance(values.get(name), Tensor)
+    return name in values and isinstance(values[name], Tensor)
 
 
 def _copied(value: Any, *, double: bool) -> Any:

@@ -8,11 +8,35 @@ the loss, and no loss without reduction.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from torch import Tensor
 
 from orderproof.laws.law import Law
+from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.laws.training.training_step import TrainingStep
+
+
+class Blame(Enum):
+    """The line that a difference is traced to: see `orderproof.training.loss_line`."""
+
+    OPERATOR = "the first operator that differs in a token"
+    READ_LABELS = "the first operator that differs with a label"
+    TERMS = "the first operator with a fraction that differs with a label"
+    MODEL_CALL = "the call of the model, which lacks an input of the batch"
+    RECOMPUTED = "the first operator that differs when it runs again for the gradient"
+    REDUCTION = "the last operator of the loss"
+
+
+class TokenOfBatch(NamedTuple):
+    """A token in the call of the loss for a batch."""
+
+    batch: TrainingBatch
+    row: int
+    token: int
 
 
 @dataclass(frozen=True)
@@ -27,6 +51,9 @@ class TermComparison:
     control: float
     found: str = ""  # of a difference: the row, the token, the output
     remedy: str = ""  # of a difference; without one, the remedy of the law
+    calls: tuple[TokenOfBatch, TokenOfBatch] | None = None  # two calls of the loss that show the difference
+    blame: Blame = Blame.OPERATOR
+    made: Tensor | None = None  # a wrong tensor of the batch: the line that made it, if it was seen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +61,9 @@ class TrainingLaw(Law):
     """A law that is decided by calling the loss of a training step."""
 
     remedy: str
+    assumption: str = "measured in evaluation mode, without dropout and autocast"
+    proved_as: str = ""  # the law that the terms of the loss obey as outputs of the tokens, if it can be proved
+    remedies: Mapping[str, str] = field(default_factory=dict)  # by the way in which the operator mixes tokens
 
     def inapplicable_reason(self, step: TrainingStep) -> str | None:
         """Why the law has no meaning for a training step; None if it has one."""

@@ -6,8 +6,8 @@ The model is a copy in evaluation mode, so that dropout does not matter, and aut
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import OrderproofError, SubjectError, UnsupportedCallError, first_line
+from orderproof.laws.training.call_settings import own_gradients, training_mode, without_autocast
+from orderproof.laws.training.collation import Collation
 from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.seeded_random import seeded_random
 
 Loss = Callable[[Any, Any], Any]
-LABELS_TRIED = 6
+_NOTHING: AbstractContextManager[Any] = nullcontext()
 COUNTED = 1e-3  # of the largest change of a gradient: an output that changes by more scores the label
 UNCOUNTED = 1e-6  # of the largest gradient: a label whose change moves it by less is not counted
 
@@ -53,6 +55,10 @@ class TrainingStep:
     loss: Loss | None = None
     double: bool = False
     seed: int = 0
+    collation: Collation | None = None  # the collator that made the batch, with its samples
+    tries: int = 6  # labels, outputs, documents and rows that are tried at most
+    may_be_copied: bool = True
+    may_be_proved: bool = True
 
     def in_float64(self) -> TrainingStep:
         """The same step with a model of float64."""
@@ -70,14 +76,39 @@ class TrainingStep:
         if all(each is None for each in gradients):
             raise UnsupportedCallError("its loss is not computed from the logits that the model returns")
         filled = [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, gradients, strict=True)]
-        gradient = torch.cat(filled)
+        gradient = _joined(filled)
         if not bool(gradient.isfinite().all()):
             raise SubjectError("expected finite gradients; the gradient of the loss at the logits has NaN or infinity")
-        return Terms(float(loss.detach()), torch.cat(outputs).detach(), gradient)
+        return Terms(float(loss.detach()), _joined(outputs).detach(), gradient)
 
     def logits(self, batch: TrainingBatch) -> Tensor:
         """The logits of a batch [row, output, vocabulary], whatever its loss. Raises `UnsupportedCallError`."""
-        return torch.cat(self._call(batch)[1]).detach()
+        return _joined(self._call(batch)[1]).detach()
+
+    def loss_of(self, batch: TrainingBatch) -> Any:
+        """The loss of a batch, called as it is: on the tensors of the batch themselves."""
+        values = batch.values
+        kind = batch.kind
+        return self._loss(dict(values) if kind is dict else kind(values.values() if kind in (tuple, list) else values))
+
+    def training_loss(self, batch: TrainingBatch) -> float:
+        """The loss of a batch in training mode."""
+        with training_mode(self.model):
+            return float(self._call(batch)[0].detach())
+
+    def gradients(
+        self, batch: TrainingBatch, around: AbstractContextManager[Any] = _NOTHING
+    ) -> dict[str, Tensor | None]:
+        """The gradients of the parameters in training mode, by name; with `around`, both passes run in a context.
+
+        Random numbers that the backward pass draws are others than those of the forward pass. Raises `SubjectError`.
+        """
+        parameters = dict(self.model.named_parameters())
+        with seeded_random(self.seed), training_mode(self.model), own_gradients(self.model), around:
+            loss, _ = self._call(batch)
+            torch.manual_seed(self.seed + 1)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return {name: x.grad for name, x in parameters.items() if x.requires_grad}
 
     @cached_property
     def base(self) -> Terms:
@@ -90,7 +121,7 @@ class TrainingStep:
         places = self.batch.included().nonzero().tolist()
         if not places:
             raise UnsupportedCallError("its batch has no label that must be counted")
-        count = min(LABELS_TRIED, len(places))
+        count = min(self.tries, len(places))
         chosen = [places[round(k * (len(places) - 1) / max(count - 1, 1))] for k in range(count)]
         return tuple(self._scored(row, index) for row, index in chosen)
 
@@ -121,13 +152,20 @@ class TrainingStep:
         outputs = tuple(counted[row].nonzero().flatten().tolist())
         return ScoredLabel(row, index, outputs, float(change.max()) / largest)
 
-    def _call(self, batch: TrainingBatch) -> tuple[Tensor, list[Tensor]]:
+    def watched(self, batch: TrainingBatch, around: AbstractContextManager[Any]) -> Tensor:
+        """The logits, as in `logits`, of a call of the loss that is made inside a context."""
+        return _joined(self._call(batch, around)[1]).detach()
+
+    def _call(
+        self, batch: TrainingBatch, around: AbstractContextManager[Any] = _NOTHING
+    ) -> tuple[Tensor, list[Tensor]]:
         """The loss and the logits of each call of the model. Raises `SubjectError`, `UnsupportedCallError`."""
         captured: list[Any] = []
+        given = batch.given(double=self.double)
         handle = self.model.register_forward_hook(lambda _module, _given, output: captured.append(output))
         try:
-            with seeded_random(self.seed), torch.enable_grad(), _without_autocast():
-                loss = self._loss(batch.given(double=self.double))
+            with seeded_random(self.seed), torch.enable_grad(), without_autocast(), around:
+                loss = self._loss(given)
         except (OrderproofError, KeyboardInterrupt):
             raise
         except Exception as error:  # the code of the user
@@ -157,6 +195,12 @@ class TrainingStep:
         return found
 
 
+def _joined(parts: list[Tensor]) -> Tensor:
+    """The rows of micro-batches [row, output, vocabulary]; shorter ones are filled with 0."""
+    length = max(part.shape[1] for part in parts)
+    return torch.cat([nn.functional.pad(part, (0, 0, 0, length - part.shape[1])) for part in parts])
+
+
 def _logits(output: Any, batch: TrainingBatch) -> Tensor | None:
     """The logits in the output of a model: the tensor of this name, else the first [row, token, vocabulary]."""
     parts = dict(output) if isinstance(output, Mapping) else {}
@@ -173,21 +217,6 @@ def _logits(output: Any, batch: TrainingBatch) -> Tensor | None:
                 "the model returns logits [row * token, vocabulary]: expected [row, token, vocabulary]"
             )
     return None
-
-
-@contextmanager
-def _without_autocast() -> Iterator[None]:
-    enter = torch.autocast.__enter__
-
-    def enter_disabled(self: Any) -> Any:
-        self._enabled = False
-        return enter(self)  # type: ignore[no-untyped-call]
-
-    torch.autocast.__enter__ = enter_disabled  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.autocast.__enter__ = enter  # type: ignore[method-assign]
 
 
 def _described(value: object) -> str:

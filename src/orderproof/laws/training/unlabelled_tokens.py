@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderproof.laws.training.training_law import TermComparison, TrainingLaw
+from orderproof.laws.training.training_batch import IGNORED
+from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 
+IGNORED_LABELS = "labels of -100"
 REMEDIES = {
     "pads": "Set the labels of pads to -100, and that of the first token after pads, where the attention mask is 0.",
     "first tokens of documents": "Set the label of the first token of each packed document to -100.",
-    "labels of -100": "Leave labels of -100 out of the loss: ignore_index=-100.",
+    IGNORED_LABELS: "Leave labels of -100 out of the loss: ignore_index=-100.",
 }
 
 
@@ -41,11 +43,15 @@ class UnlabelledTokens(TrainingLaw):
             places = [(row, output) for row, output in places if 0 <= output < sizes.shape[1]]
             if places:
                 row, output = max(places, key=lambda place: float(sizes[place]))
+                other = step.batch.with_other_label(row, output - offset)
+                cause = IGNORED_LABELS if int(step.batch.labels[row, output - offset]) == IGNORED else kind
                 terms = sum(float(sizes[place]) > largest * 1e-6 for place in places)
                 yield TermComparison(
                     f"the terms of {kind}", float(sizes[row, output]) / largest, control,
                     found=f"{terms} of {len(places)} {kind} are counted, as at output {output} of row {row}",
-                    remedy=REMEDIES[kind],
+                    remedy=REMEDIES[cause], blame=Blame.TERMS if cause == IGNORED_LABELS else Blame.READ_LABELS,
+                    made=None if cause == IGNORED_LABELS else step.batch.labels,
+                    calls=(TokenOfBatch(step.batch, row, output), TokenOfBatch(other, row, output)),
                 )  # fmt: skip
 
 

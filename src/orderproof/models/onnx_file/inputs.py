@@ -20,6 +20,7 @@ from orderproof.errors import SubjectError
 from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.onnx_file.module import OnnxModule, input_entries
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
+from orderproof.models.onnx_file.tables import id_bound
 
 ROWS, TOKENS = 2, 7  # of the examples; other sizes are drawn from them
 Size = int | str
@@ -123,18 +124,6 @@ def example_inputs(model: ModelProto, entries: Sequence[Entry]) -> dict[str, Ten
         elif entry.kind == "drawn" and entry.dtype.is_floating_point:
             found[entry.name] = torch.randn(shape, generator=generator).to(entry.dtype)
         elif entry.kind == "drawn":
-            drawn = torch.randint(_bound(model, entry.name), shape, generator=generator)
+            drawn = torch.randint(id_bound(model.graph, entry.name), shape, generator=generator)
             found[entry.name] = drawn.to(entry.dtype)
     return found
-
-
-def _bound(model: ModelProto, name: str) -> int:
-    """The number of rows of the table that an input of ids reads, directly or through a cast; 2 if there is none."""
-    rows = {x.name: x.dims[0] for x in model.graph.initializer if len(x.dims) > 1}
-    same = {name}
-    for node in model.graph.node:
-        if node.op_type in ("Cast", "Identity") and node.input[0] in same:
-            same.add(node.output[0])
-        if node.op_type == "Gather" and node.input[1] in same and node.input[0] in rows:
-            return int(rows[node.input[0]])
-    return 2

@@ -2,178 +2,44 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
-import onnx
 import torch
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
-from torch import Tensor, nn
+from onnx import ModelProto
+from torch import Tensor
 
 from orderproof.errors import SubjectError
-from orderproof.models.onnx_file.operation import Operation, functions
-from orderproof.models.onnx_file.values import Value, as_tensor, numbers
-from orderproof.number_limits import ORDINARY_LIMIT
-
-STANDARD_DOMAINS = ("", "ai.onnx", "com.microsoft")
-MAX_NUMBERS = 64  # a list of integers up to this length is a shape, or a list of axes
+from orderproof.models.onnx_file.graph import OnnxGraph, nodes_of
+from orderproof.models.onnx_file.operation import function_of
+from orderproof.models.onnx_file.values import as_tensor
 
 
-class OnnxNode(nn.Module):
-    """One node: a function of its inputs."""
+class OnnxModule(OnnxGraph):
+    """The graph of a file. Raises `SubjectError` for operators without a translation."""
 
-    def __init__(self, node: NodeProto, version: int) -> None:
-        super().__init__()
-        self.operator, self.version = node.op_type, version
-        self.input_names, self.output_names = tuple(node.input), tuple(node.output)
-        self.attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
-        self.function = functions()[node.op_type]
-
-    def forward(self, real: torch.dtype, *inputs: Value | None) -> list[Value]:
-        """The outputs of the node."""
-        call = Operation(self.operator, inputs, self.attributes, self.version, len(self.output_names), real)
-        found = self.function(call)
-        return list(found) if isinstance(found, list | tuple) else [found]  # type: ignore[list-item]
-
-
-class OnnxModule(nn.Module):
-    """A graph: its tensors as parameters and buffers, its nodes as submodules.
-
-    A file does not say which numbers are weights. A floating-point tensor is a parameter, over all of whose values a
-    proof holds, unless it looks like a constant of the program: one number, a mask (two values, numbers that are large
-    or infinite), or a triangle of zeros. Integers and constants keep their values.
-    """
+    real: Tensor
 
     def __init__(self, model: ModelProto, name: str) -> None:
-        super().__init__()
-        graph, version = model.graph, _version(model)
         _check_operators(model, name)
+        super().__init__(model.graph, _version(model))
         self.register_buffer("real", torch.zeros(()), persistent=False)
-        self.numbers: dict[str, Value] = {}
-        self.places: dict[str, tuple[nn.Module, str]] = {}  # of tensors: the module and the name that hold each
-        for initializer in graph.initializer:
-            self._hold(initializer.name, tensor_of(initializer))
-        self.steps: list[OnnxNode] = []
-        for node in graph.node:
-            if node.op_type == "Constant":
-                self._hold(node.output[0], _constant(node))
-            else:
-                self.steps.append(self._step(OnnxNode(node, version), _path(node)))
-        stored = {initializer.name for initializer in graph.initializer}
-        self.inputs = [entry for entry in input_entries(model) if entry[0] not in stored]
-        self.input_names = tuple(name for name, _, _ in self.inputs)
-        self.output_names = tuple(entry.name for entry in graph.output)
+        self.sizes = {key: sizes for key, _, sizes in input_entries(model)}
 
-    def _hold(self, name: str, tensor: Tensor) -> None:
-        if not tensor.is_floating_point() and tensor.dtype is not torch.bool and tensor.ndim <= 1:
-            if tensor.numel() <= MAX_NUMBERS:
-                self.numbers[name] = numbers(tensor.tolist())
-                return
-        *folders, last = (part or "_" for part in name.strip("/").replace("/", ".").split("."))
-        place: nn.Module = self
-        for folder in folders:
-            key = f"{folder}_" if hasattr(place, folder) and folder not in place._modules else folder
-            if key not in place._modules:
-                place.add_module(key, nn.Module())
-            place = place.get_submodule(key)
-        while hasattr(place, last):
-            last = f"{last}_"
-        if is_weight(tensor):
-            place.register_parameter(last, nn.Parameter(tensor, requires_grad=False))
-        else:
-            place.register_buffer(last, tensor)
-        self.places[name] = (place, last)
-
-    def _step(self, step: OnnxNode, path: str) -> OnnxNode:
-        while hasattr(self, path):
-            path = f"{path}_"
-        self.add_module(path, step)
-        return step
-
-    def forward(self, *inputs: Tensor) -> dict[str, Tensor]:
+    def forward(self, *inputs: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
         """The outputs of the graph by name. Raises `ValueError` for a size that the file excludes."""
-        for (name, _, sizes), x in zip(self.inputs, inputs, strict=True):
-            for axis, size in enumerate(sizes):
+        for name, x in zip(self.input_names, inputs, strict=True):
+            for axis, size in enumerate(self.sizes[name]):
                 if isinstance(size, int) and x.shape[axis] != size:
                     raise ValueError(
                         f"axis {axis} of input {name!r} has {size} entries in the file; got {x.shape[axis]}"
                     )
-        real = self.real.dtype
-        values: dict[str, Value] = dict(self.numbers)
-        values |= {name: getattr(*place) for name, place in self.places.items()}
-        values |= dict(zip(self.input_names, inputs, strict=True))
-        for step in self.steps:
-            found = step(real, *(values[name] if name else None for name in step.input_names))
-            values |= {name: value for name, value in zip(step.output_names, found, strict=False) if name}
-        return {name: as_tensor(values[name]) for name in self.output_names if name in values}
+        found = super().forward(self.real.dtype, {}, *inputs)
+        return {name: as_tensor(x) for name, x in zip(self.output_names, found, strict=True) if x is not None}
 
     @property
     def weight_count(self) -> int:
         """The number of tensors that count as weights."""
         return sum(1 for _ in self.parameters())
-
-
-def is_weight(tensor: Tensor) -> bool:
-    """True if a tensor counts as weights, which a proof may not read; see `OnnxModule`."""
-    if not tensor.is_floating_point() or tensor.ndim == 0 or tensor.numel() < 2:
-        return False
-    if not bool(tensor.isfinite().all()) or float(tensor.abs().max()) >= ORDINARY_LIMIT:
-        return False
-    square = tensor.squeeze()
-    if square.ndim < 2:
-        return True
-    two_values = bool(((tensor == tensor.min()) | (tensor == tensor.max())).all())
-    size = square.shape[-1]
-    triangle = square.shape[-2] == size and any(not bool(half.any()) for half in (square.triu(1), square.tril(-1)))
-    return not two_values and not triangle
-
-
-def tensor_of(proto: TensorProto) -> Tensor:
-    """A stored tensor. Raises `SubjectError` for a type of numbers that is not supported."""
-    array = numpy_helper.to_array(proto)
-    if proto.data_type == TensorProto.BFLOAT16:
-        return torch.from_numpy(array.astype("float32")).to(torch.bfloat16)
-    try:
-        return torch.from_numpy(array.copy())
-    except TypeError as error:
-        raise SubjectError(f"tensor {proto.name!r} has numbers of type {array.dtype}, which torch lacks") from error
-
-
-def _attribute(attribute: Any) -> Any:
-    value = onnx.helper.get_attribute_value(attribute)
-    if isinstance(value, TensorProto):
-        return tensor_of(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return [x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in value] if _is_list(value) else value
-
-
-def _is_list(value: Any) -> bool:
-    return hasattr(value, "__iter__") and not isinstance(value, str)
-
-
-def _constant(node: NodeProto) -> Tensor:
-    (attribute,) = node.attribute
-    value = _attribute(attribute)
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, str) or (_is_list(value) and value and isinstance(value[0], str)):
-        raise SubjectError(f"node {node.name!r} is a constant text")
-    return torch.tensor(value)
-
-
-def _path(node: NodeProto) -> str:
-    """A readable name for a submodule: that of the node, after the module that it was exported from."""
-    name = node.name or f"{node.op_type}_{node.output[0]}"
-    scopes = next((p.value for p in node.metadata_props if p.key == "pkg.torch.onnx.name_scopes"), "")
-    try:
-        found = ast.literal_eval(scopes) if scopes else []
-    except (SyntaxError, ValueError):
-        found = []
-    folders = [str(x) for x in found[:-1] if x] if isinstance(found, list) else []
-    return "/".join([*folders[-1:], name.strip("/")]).replace(".", "/") or "node"
 
 
 def _version(model: ModelProto) -> int:
@@ -182,11 +48,10 @@ def _version(model: ModelProto) -> int:
 
 def _check_operators(model: ModelProto, name: str) -> None:
     """Raise `SubjectError` for operators that have no function."""
-    known: Mapping[str, Any] = functions()
     unknown = Counter(
         node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
-        for node in model.graph.node
-        if node.op_type != "Constant" and (node.domain not in STANDARD_DOMAINS or node.op_type not in known)
+        for node in nodes_of(model.graph)
+        if node.op_type != "Constant" and function_of(node.domain, node.op_type) is None
     )
     if unknown:
         listed = ", ".join(f"{operator} ({count})" for operator, count in unknown.most_common(8))

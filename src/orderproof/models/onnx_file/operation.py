@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from orderproof.errors import SubjectError
 from orderproof.models.onnx_file.values import Value, as_tensor, integers
 
 Results = Value | Sequence[Value]
+STANDARD_DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,9 @@ class Operation:
         inputs: Its inputs; None for one that is absent.
         attributes: Its attributes by name.
         version: The version of the operator set.
-        output_count: The number of outputs that it names.
+        output_names: The names of its outputs; empty for one that nothing reads.
         real: The dtype of the weights: that of casts to float32.
+        graphs: Its branches, or the body of its loop, as functions of the inputs of the graph.
 
     """
 
@@ -35,8 +37,18 @@ class Operation:
     inputs: tuple[Value | None, ...]
     attributes: Mapping[str, Any]
     version: int
-    output_count: int
+    output_names: tuple[str, ...]
     real: torch.dtype
+    graphs: Mapping[str, Callable[..., list[Value]]]
+
+    @property
+    def output_count(self) -> int:
+        """The number of outputs that it lists."""
+        return len(self.output_names)
+
+    def wants(self, place: int) -> bool:
+        """True if an output has a name."""
+        return place < len(self.output_names) and bool(self.output_names[place])
 
     def value(self, place: int) -> Value:
         """An input that must be there. Raises `SubjectError`."""
@@ -69,6 +81,10 @@ class Operation:
         """An attribute, or its default."""
         return self.attributes.get(name, default)
 
+    def with_inputs(self, *inputs: Value | None) -> Operation:
+        """The same call with other inputs."""
+        return replace(self, inputs=inputs)
+
     def refuse(self, what: str) -> SubjectError:
         """The error for a form of the operator that is not supported."""
         return SubjectError(f"ONNX operator {self.name} is not supported with {what}")
@@ -77,17 +93,25 @@ class Operation:
 _FUNCTIONS: dict[str, Callable[[Operation], Results]] = {}
 
 
-def operator(*names: str) -> Callable[[Callable[[Operation], Results]], Callable[[Operation], Results]]:
-    """Register a function for operators. Raises `ValueError` for a name that has one."""
+def operator(
+    *names: str, domain: str = ""
+) -> Callable[[Callable[[Operation], Results]], Callable[[Operation], Results]]:
+    """Register a function for operators, of one domain or of all. Raises `ValueError` for a name that has one."""
 
     def register(function: Callable[[Operation], Results]) -> Callable[[Operation], Results]:
-        for name in names:
+        for name in (f"{domain}.{name}" if domain else name for name in names):
             if name in _FUNCTIONS:
                 raise ValueError(f"ONNX operator {name} has two functions")
             _FUNCTIONS[name] = function
         return function
 
     return register
+
+
+def function_of(domain: str, name: str) -> Callable[[Operation], Results] | None:
+    """The function of an operator of a domain; that of the standard domain serves the others. None without one."""
+    known = functions()
+    return known.get(f"{domain}.{name}") or (known.get(name) if domain in STANDARD_DOMAINS else None)
 
 
 def functions() -> Mapping[str, Callable[[Operation], Results]]:

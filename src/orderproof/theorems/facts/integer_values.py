@@ -10,6 +10,7 @@ import torch
 from orderproof.logic.terms import (
     FALSE,
     TRUE,
+    Conditional,
     Formula,
     Term,
     as_term,
@@ -79,6 +80,23 @@ _COMPARISONS: dict[str, Callable[[Term, Term], Formula]] = {
 }  # fmt: skip
 
 
+# Of integers that are 0 or 1, as masks are.
+_OF_BITS: dict[str, Callable[[Formula, Formula], Formula]] = {
+    **dict.fromkeys(("mul", "__and__", "bitwise_and"), conjunction),
+    **dict.fromkeys(("__or__", "bitwise_or"), disjunction),
+}
+
+
+def _bit(term: Term) -> Formula | None:
+    """The condition under which an integer is one, if it is zero elsewhere."""
+    match term.summands:
+        case ():
+            return {0: FALSE, 1: TRUE}.get(term.constant)
+        case ((Conditional(parts=(condition, first, second)), 1),) if first is as_term(1) and second is as_term(0):
+            return condition if term.constant == 0 else None
+    return None
+
+
 def _boolean(name: str, operands: Sequence[Known]) -> Formula | None:
     if name == "where" and len(operands) == 3:
         condition, first, second = map(as_boolean, operands)
@@ -107,6 +125,8 @@ def _integer(name: str, operands: Sequence[Known], options: dict[str, Any]) -> T
     if len(terms) != 2:
         return None
     first, second = terms
+    if name in _OF_BITS and (a := _bit(first)) is not None and (b := _bit(second)) is not None:
+        return as_integer(_OF_BITS[name](a, b))
     if name in ("add", "sub", "rsub"):
         return {"add": first + second, "sub": first - second, "rsub": second - first}[name]
     if name == "mul":

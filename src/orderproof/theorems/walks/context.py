@@ -7,6 +7,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, islice
+from typing import Any
+
+from torch.fx import Node
 
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.solver import Solver
@@ -67,6 +70,7 @@ class Context:
     of_inputs: frozenset[str] = frozenset()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
+    common: dict[Node, Any] = field(default_factory=dict)  # see `common_numbers`
 
     def assume(self, text: str) -> None:
         """Add an assumption."""

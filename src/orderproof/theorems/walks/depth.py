@@ -42,7 +42,7 @@ def induction(graph: OpenGraph, done: OpenWalk, output: Node, context: Context) 
         return _is_alike(done.facts.get(first), done.facts.get(second))
 
     layers = repeated_layers(graph, output, matching)
-    if not layers:
+    if not layers or any(node in context.common for layer in layers for node in (layer.entry, layer.result)):
         return None
     invariant = done.facts.get(layers[-1].result)
     if not isinstance(invariant, OpenFact) or any(

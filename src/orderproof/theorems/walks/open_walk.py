@@ -13,6 +13,7 @@ from orderproof.recording.loop_operators import LOOP_STACK, LOOP_STATE
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.stored_constants import constant_fact
+from orderproof.theorems.walks.common_numbers import without_common_numbers
 from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.loops import Loop, loop_facts, stacked_fact
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
@@ -71,7 +72,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
     if rule is None:
         raise NotCovered(f"{node.target} has no rule")
     call = OpenOperation(node, facts, graph.shapes[node], context)
-    result = call.checked(rule(call))
+    result = without_common_numbers(call, rule, call.checked(rule(call)))
     return call.finished(result) if isinstance(result, OpenFact) else result
 
 

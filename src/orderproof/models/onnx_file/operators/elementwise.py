@@ -29,7 +29,6 @@ _UNARY: dict[str, TensorFunction] = {
     "Mish": F.mish, "Reciprocal": torch.reciprocal, "Relu": torch.relu, "Round": torch.round,
     "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Sin": torch.sin, "Sinh": torch.sinh, "Softplus": F.softplus,
     "Softsign": F.softsign, "Tan": torch.tan, "Tanh": torch.tanh, "BitwiseNot": torch.bitwise_not,
-    "QuickGelu": lambda x: x * torch.sigmoid(1.702 * x),
 }  # fmt: skip
 _UNARY_OF_NUMBERS: dict[str, tuple[TensorFunction, Callable[[Any], Any]]] = {
     "Abs": (torch.abs, abs), "Neg": (torch.neg, op.neg), "Not": (torch.logical_not, op.not_),
@@ -161,7 +160,7 @@ def bias_gelu(call: Operation) -> Value:
     return F.gelu(call.tensor(0) + call.tensor(1))
 
 
-@operator("LeakyRelu", "Elu", "HardSigmoid", "Selu", "Celu", "ThresholdedRelu", "Swish")
+@operator("LeakyRelu", "Elu", "HardSigmoid", "Selu", "Celu", "ThresholdedRelu", "Swish", "QuickGelu")
 def activation(call: Operation) -> Value:
     """Activations with numbers."""
     x, alpha = call.tensor(0), call.attribute("alpha")
@@ -169,8 +168,9 @@ def activation(call: Operation) -> Value:
         return torch.clamp(x * (0.2 if alpha is None else alpha) + call.attribute("beta", 0.5), 0, 1)
     if call.name == "Selu":
         return F.selu(x)
-    if call.name == "Swish":
-        return x * torch.sigmoid(x if alpha is None else alpha * x)
+    if call.name in ("Swish", "QuickGelu"):
+        alpha = (1.702 if call.name == "QuickGelu" else 1.0) if alpha is None else alpha
+        return x * torch.sigmoid(x if alpha == 1 else alpha * x)
     if call.name == "LeakyRelu":
         return F.leaky_relu(x, 0.01 if alpha is None else alpha)
     alpha = 1.0 if alpha is None else alpha
@@ -192,16 +192,3 @@ def is_inf(call: Operation) -> Value:
     if call.attribute("detect_negative", 1) and call.attribute("detect_positive", 1):
         return torch.isinf(x)
     return torch.isposinf(x) if call.attribute("detect_positive", 1) else torch.isneginf(x)
-
-
-@operator("DequantizeLinear")
-def dequantize(call: Operation) -> Value:
-    """Integers times a scale, minus a zero point: of a tensor, or for each entry of an axis."""
-    x, scale, zero = call.tensor(0), call.tensor(1), call.optional_tensor(2)
-    if call.attribute("block_size", 0):
-        raise call.refuse("blocks")
-    if scale.ndim == 1 and scale.numel() > 1:
-        shape = [-1 if d == call.attribute("axis", 1) % x.ndim else 1 for d in range(x.ndim)]
-        scale, zero = scale.reshape(shape), None if zero is None else zero.reshape(shape)
-    real = x.to(scale.dtype)
-    return (real if zero is None else real - zero.to(scale.dtype)) * scale

@@ -43,6 +43,21 @@ def gather_nd(call: Operation) -> Value:
     return x[tuple(index.unbind(-1))]
 
 
+@operator("ReverseSequence")
+def reverse_sequence(call: Operation) -> Value:
+    """The first entries of each row backward, as many as its length; the others stay."""
+    x, lengths, time = call.tensor(0), call.tensor(1), call.attribute("time_axis", 0)
+    return reversed_rows(x, lengths, time, call.attribute("batch_axis", 1))
+
+
+def reversed_rows(x: Tensor, lengths: Tensor, time: int = 0, batch: int = 1) -> Tensor:
+    """The first entries of each row backward: [time, row, ...] or [row, time, ...]."""
+    place = torch.arange(x.shape[time], dtype=lengths.dtype)
+    index = torch.where(place < lengths[:, None], lengths[:, None] - 1 - place, place).long()  # [row, time]
+    index = index.T if time < batch else index
+    return torch.gather(x, time, index.reshape([*index.shape, *[1] * (x.ndim - 2)]).expand(x.shape))
+
+
 @operator("ScatterElements")
 def scatter_elements(call: Operation) -> Value:
     """A copy with one entry of an axis replaced for every element."""

@@ -1,4 +1,4 @@
-"""Products, convolutions, normalizations, attention and pooling."""
+"""Products, convolutions, normalizations and pooling."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def matmul(call: Operation) -> Value:
 @operator("FusedMatMul")
 def fused_matmul(call: Operation) -> Value:
     """A product of matrices that may be transposed, times a number."""
-    if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
-        raise call.refuse("transposed batches")
-    a, b = (x.mT if call.attribute(key, 0) else x for x, key in _both(call))
+    a, b = call.tensor(0), call.tensor(1)
+    a, b = (x.movedim(0, -2) if call.attribute(f"transBatch{key}", 0) else x for x, key in ((a, "A"), (b, "B")))
+    a, b = (x.mT if call.attribute(f"trans{key}", 0) else x for x, key in ((a, "A"), (b, "B")))
     return torch.mul(torch.matmul(a, b), call.attribute("alpha", 1.0))
 
 
@@ -50,7 +50,11 @@ def einsum(call: Operation) -> Value:
 @operator("Conv", "ConvTranspose")
 def convolution(call: Operation) -> Value:
     """A convolution."""
-    x, weight, bias = call.tensor(0), call.tensor(1), call.optional_tensor(2)
+    return convolved(call, call.tensor(0), call.tensor(1), call.optional_tensor(2))
+
+
+def convolved(call: Operation, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A convolution with the strides, dilations, groups and padding of an operator."""
     rank = x.ndim - 2
     stride, dilation = (call.attribute(key, [1] * rank) for key in ("strides", "dilations"))
     groups, widths = (
@@ -106,6 +110,8 @@ def layer_norm(call: Operation) -> Value:
 @operator("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 def skip_layer_norm(call: Operation) -> list[Value]:
     """A normalization of a sum, and the sum as output 3."""
+    if call.wants(1) or call.wants(2):
+        raise call.refuse("the mean and the deviation as outputs")
     simple = call.name == "SkipSimplifiedLayerNormalization"
     total, bias = call.tensor(0) + call.tensor(1), call.optional_tensor(3 if simple else 4)
     total = total if bias is None else total + bias
@@ -113,6 +119,21 @@ def skip_layer_norm(call: Operation) -> list[Value]:
     if simple:
         return [F.rms_norm(total, shape, call.tensor(2), epsilon), total, total, total]
     return [F.layer_norm(total, shape, call.tensor(2), call.optional_tensor(3), epsilon), total, total, total]
+
+
+@operator("EmbedLayerNormalization")
+def embed_layer_norm(call: Operation) -> list[Value]:
+    """A normalization of the sum of embeddings; the number of tokens of each row that a mask shows; the sum."""
+    ids, tokens, positions, segments = call.tensor(0), call.tensor(2), call.tensor(3), call.optional_tensor(4)
+    places = call.optional_tensor(8)
+    total = F.embedding(ids, tokens)
+    total = total + (positions[: ids.shape[1]] if places is None else F.embedding(places, positions))
+    if segments is not None:
+        total = total + F.embedding(call.tensor(1), segments)
+    mask, epsilon = call.optional_tensor(7), call.attribute("epsilon", 1e-12)
+    count = ids.new_zeros(ids.shape[0]) if mask is None else mask.sum(1)
+    found = F.layer_norm(total, [total.shape[-1]], call.tensor(5), call.tensor(6), epsilon)
+    return [found, count.to(torch.int32), total]
 
 
 @operator("InstanceNormalization", "GroupNormalization", "BatchNormalization")
@@ -137,27 +158,6 @@ def lp_normalization(call: Operation) -> Value:
     x = call.tensor(0)
     norm: Tensor = torch.linalg.vector_norm(x, call.attribute("p", 2), call.attribute("axis", -1), keepdim=True)
     return x / norm
-
-
-@operator("Attention")
-def attention(call: Operation) -> Value:
-    """Attention of version 23, without a cache."""
-    if call.output_count > 1 or any(call.optional(place) is not None for place in (4, 5, 6)):
-        raise call.refuse("a cache, or more than one output")
-    if call.attribute("softcap", 0.0) or call.attribute("qk_matmul_output_mode", 0):
-        raise call.refuse("softcap")
-    q, k, v = (call.tensor(place) for place in range(3))
-    flat = q.ndim == 3
-    if flat:
-        heads = (call.attribute("q_num_heads"), *[call.attribute("kv_num_heads")] * 2)
-        split = [x.reshape(*x.shape[:2], count, -1) for x, count in zip((q, k, v), heads, strict=True)]
-        q, k, v = (x.transpose(1, 2) for x in split)
-    mask, causal = call.optional_tensor(3), bool(call.attribute("is_causal", 0))
-    if causal and mask is not None:
-        raise call.refuse("a mask together with is_causal")
-    scale, grouped = call.attribute("scale"), bool(q.shape[1] != k.shape[1])
-    found = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale, enable_gqa=grouped)
-    return found.transpose(1, 2).flatten(2) if flat else found
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")

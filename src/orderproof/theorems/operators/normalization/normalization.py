@@ -84,20 +84,26 @@ BATCH_NORM = operators("batch_norm", "_native_batch_norm_legit_no_training", "cu
 @BATCH_NORM.open
 def batch_norm(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     """Normalization with stored statistics: one element at a time. With its own: of weights."""
-    _require_same_parameters(call)
+    large = _has_large_parameters(call)
     fact = call.operand
     if call.name == "batch_norm" and call.argument(5, "training", False):
         stored = call.argument(3, "running_mean") is not None or call.argument(4, "running_var") is not None
         if stored or fact.same is not TRUE or fact.unbounded is not FALSE or fact.hidden is not FALSE:
             raise NotCovered("batch norm with the statistics of the batch")
     ranges = fact.ranges()
-    result = OpenFact(fact.dims, fact.dtype, fact.same, unbounded=ranges.hidden | ranges.unbounded)
+    unbounded = TRUE if large else ranges.hidden | ranges.unbounded
+    result = OpenFact(fact.dims, fact.dtype, fact.same, unbounded=unbounded)
     return (result, *(OpenFact(((),), fact.dtype) for _ in call.shapes[1:])) if len(call.shapes) > 1 else result
 
 
 def _require_same_parameters(call: OpenOperation) -> None:
+    if _has_large_parameters(call):
+        raise NotCovered("a normalization has parameters as large as a mask")
+
+
+def _has_large_parameters(call: OpenOperation) -> bool:
+    """True if a parameter may be no ordinary number. Raises `NotCovered` if one depends on tokens."""
     others = [call.fact(x) for x in call.node.args[1:] if isinstance(x, Node)]
     if conjunction(*(f.same for f in others)) is not conjunction():
         raise NotCovered("a normalization has parameters that depend on tokens")
-    if any((r := f.ranges()).unbounded is not FALSE or r.hidden is not FALSE for f in others):
-        raise NotCovered("a normalization has parameters as large as a mask")
+    return any((r := f.ranges()).unbounded is not FALSE or r.hidden is not FALSE for f in others)

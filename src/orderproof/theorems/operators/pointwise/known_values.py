@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conjunction
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conjunction, maximum, minimum
 from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.integer_values import as_integer, converted_value, integer_value, known_literal
 from orderproof.theorems.facts.numbers import INTEGERS
@@ -34,6 +35,8 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
         return None
     if call.name in KEEPS:
         return operands.facts[0].value
+    if call.name in ("clamp", "clip") and call.dtype in INTEGERS:
+        return _clamped(operands.facts[0].value, call.argument(1, "min"), call.argument(2, "max"))
     if call.name == "eq" and (whole := _is_whole_count(call, operands)) is not None:
         return whole
     known = [operands.fact(x).value if isinstance(x, Node) else known_literal(x) for x in operands.arguments]
@@ -51,6 +54,14 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
         if found is not None:
             return found
     return _by_cases(call, operands)
+
+
+def _clamped(value: Value | None, low: Any, high: Any) -> Term | None:
+    """An integer between two others, each of which may be missing."""
+    if not isinstance(value, Term) or not all(x is None or type(x) is int for x in (low, high)):
+        return None
+    value = value if low is None else maximum(value, as_term(low))
+    return value if high is None else minimum(value, as_term(high))
 
 
 def _absorbed(call: OpenOperation, operands: Operands) -> Formula | None:

@@ -20,6 +20,7 @@ from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.operators.pointwise.known_values import known_value
 from orderproof.theorems.operators.pointwise.operands import Operands, operands_of
 from orderproof.theorems.operators.pointwise.value_ranges import ranges_of
+from orderproof.theorems.operators.reduction.scan import sum_before
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
@@ -41,6 +42,8 @@ def pointwise(call: OpenOperation) -> OpenFact:
         return OpenFact(dims, call.dtype, value=value)
     if call.name in ("where", "masked_fill"):
         return _selection(call, operands)
+    if (before := sum_before(call)) is not None:
+        return before
     same = conjunction(*(fact.same for fact in operands.facts))
     ranges = ranges_of(call, [fact.ranges() for fact in operands.facts], operands)
     return OpenFact(

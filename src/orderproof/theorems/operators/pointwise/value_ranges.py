@@ -25,7 +25,7 @@ MAX_SCALE = 64.0  # of scores after the mask was added: the square root of a hea
 
 _KEEPS_ZERO = {
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf",
-    "hardswish", "mish", "elu", "real", "conj",
+    "hardswish", "mish", "elu", "real", "conj", "nan_to_num",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 Lemma. Let C[i] = f(A[j] for j <= i).
   1. C[i] agrees in both runs where all A[j] with j <= i do. A sum also agrees where those that differ are zero in both
-     runs.
+     runs. The sum less A[i] agrees where all A[j] with j < i do.
   2. Moved along another dimension, A gives C moved. Moved along i, nothing follows: the sums of [1, 2] are [1, 3], of
      [2, 1] they are [2, 3].
 
@@ -12,12 +12,14 @@ Not machine-checked: values by cases; that a sum over the tokens that begin a do
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+from torch.fx import Node
 
 from orderproof.logic.rewriting import Substitution
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, equal, less
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, at_most, equal, less
 from orderproof.theorems.facts.integer_values import as_integer
 from orderproof.theorems.facts.moved_fact import Motion, MovedFact, still, uniform
 from orderproof.theorems.facts.open_fact import OpenFact, axis_variable, index
@@ -25,6 +27,7 @@ from orderproof.theorems.facts.reindexing import with_single_axis
 from orderproof.theorems.statement import BATCH, TOKENS
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operation import operator_of
 from orderproof.theorems.walks.operator_rules import operators
 
 SCAN = operators("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin")
@@ -37,14 +40,7 @@ def scan(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     fact = with_single_axis(call.operand, dim)
     if not fact.dims[dim]:
         return replace(fact, dtype=call.dtype)  # of one element, that element
-    same = fact.same | (fact.ranges().zero if call.name == "cumsum" else FALSE)
-    sizes = (*fact.sizes, *fact.dims[dim])
-    axis, bound = fact.first_axis(dim), len(fact.sizes)
-    body = Substitution({axis_variable(axis): index(bound)}).formula(same) | less(index(axis), index(bound))
-    agrees = call.context.for_all(body, sizes, bound)
-    ranges = fact.ranges()
-    loose = ranges.hidden | ranges.unbounded
-    result = OpenFact(fact.dims, call.dtype, agrees, unbounded=FALSE if loose is FALSE else TRUE)
+    axis, result = fact.first_axis(dim), _up_to(call, fact, dim, less)
     if call.name == "cumprod":  # of ordinary numbers, as many as there are tokens
         result = replace(result, unbounded=TRUE)
     value = fact.value
@@ -58,6 +54,31 @@ def scan(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     if call.name == "cumsum" and (total := _known_total(call, fact, dim)) is not None:
         result = replace(result, value=total)
     return (result, replace(result, dtype=torch.int64)) if len(call.shapes) == 2 else result
+
+
+def _up_to(call: OpenOperation, fact: OpenFact, dim: int, is_after: Callable[[Term, Term], Formula]) -> OpenFact:
+    """The fact about numbers each of which is computed from the elements that do not come after its index."""
+    same = fact.same | (fact.ranges().zero if call.name in ("cumsum", "sub") else FALSE)
+    axis, bound = fact.first_axis(dim), len(fact.sizes)
+    body = Substitution({axis_variable(axis): index(bound)}).formula(same) | is_after(index(axis), index(bound))
+    agrees = call.context.for_all(body, (*fact.sizes, *fact.dims[dim]), bound)
+    ranges = fact.ranges()
+    loose = ranges.hidden | ranges.unbounded
+    return OpenFact(fact.dims, call.dtype, agrees, unbounded=FALSE if loose is FALSE else TRUE)
+
+
+def sum_before(call: OpenOperation) -> OpenFact | None:
+    """The fact about `x.cumsum(d) - x`, the sum of the elements before each; None for another difference."""
+    if call.name != "sub" or call.node.kwargs or not call.dtype.is_floating_point:
+        return None
+    total, own = call.node.args
+    if not isinstance(total, Node) or operator_of(total) != "cumsum" or len(total.args) != 2 or total.kwargs:
+        return None
+    if total.args[0] is not own:
+        return None
+    fact, dim = call.fact(own), int(total.args[1]) % call.rank  # type: ignore[arg-type]
+    fact = with_single_axis(fact, dim)
+    return _up_to(call, fact, dim, at_most) if fact.dims[dim] and call.fact(total).dims == fact.dims else None
 
 
 def _known_total(call: OpenOperation, fact: OpenFact, dim: int) -> Term | None:

@@ -1,0 +1,73 @@
+"""How far runs deviate from a law that is proved: in the model's own dtype, and in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from orderproof.auditing.search.law_runs import LawRuns
+from orderproof.auditing.search.row_runs import deviations_in_one_call
+from orderproof.cast_on_use import is_large
+from orderproof.diagnosis.counterexample import FLOAT64_EXECUTORS
+from orderproof.diagnosis.tolerances import FLOAT32_DIFFERENCE, FLOAT64_DIFFERENCE, ROUNDING_FACTOR
+from orderproof.laws import InputChange
+from orderproof.laws.proved.proved_law import evenly_spaced
+from orderproof.recording.execution import relative_difference
+from orderproof.recording.restored_state import changes_state
+from orderproof.records.audit import Deviation
+
+CHANGES_OF_A_LARGE_MODEL = 2  # of a proved law that are run in float64 too, where outputs are equal
+
+
+def measured_deviation(runs: LawRuns) -> tuple[Deviation, bool]:
+    """The largest difference over the generators or cases of the law, and whether it is more than rounding."""
+    length = runs.context.token_count
+    float32: float | None = None
+    float64: float | None = None
+    contradicts = False
+    changes = [change for change, _, _ in runs.law.proof_cases(length, runs.context.batch_size)]
+    pairs = [runs.pair(length, change, "model") for change in changes]
+    equal = {k for k, pair in enumerate(pairs) if pair is not None and torch.equal(*pair)}
+    most = CHANGES_OF_A_LARGE_MODEL if is_large(runs.runs.subject.module) else len(changes)
+    in_float64 = set(evenly_spaced(len(changes), most) if changes else ())
+    agreeing = _agreeing_in_one_call(runs, length, {k: changes[k] for k in sorted(in_float64 & equal)})
+    for k, (change, pair) in enumerate(zip(changes, pairs, strict=True)):
+        size = None if pair is None else relative_difference(*pair)
+        if size is not None:
+            float32 = max(float32 or 0.0, size)
+        if k in equal and k not in in_float64:
+            continue
+        wide = agreeing[k] if k in agreeing else _float64_deviation(runs, length, change)
+        if wide is not None:
+            float64 = max(float64 or 0.0, wide)
+        # A copy has a state of its own: of a module that keeps state, its own runs count too.
+        own_runs_count = wide is None or changes_state(runs.runs.captured)
+        if own_runs_count and size is not None and size > FLOAT32_DIFFERENCE:
+            contradicts = contradicts or size > ROUNDING_FACTOR * runs.noise(length, change, "model", size)
+    contradicts = contradicts or (float64 is not None and float64 > FLOAT64_DIFFERENCE)
+    runs.note_float64_failure()
+    return Deviation(float32=float32, float64=float64), contradicts
+
+
+def _agreeing_in_one_call(runs: LawRuns, length: int, changes: Mapping[int, InputChange]) -> dict[int, float]:
+    """The deviations of those changes that agree with the law in float64, in one call of a large model.
+
+    The model's own outputs, in calls of their own, are equal bit for bit for each of these changes: float64 shows
+    besides that no dependence is hidden by rounding.
+    """
+    if not is_large(runs.runs.subject.module):
+        return {}
+    sizes = deviations_in_one_call(runs, length, list(changes.values()), FLOAT64_EXECUTORS[0])
+    return {k: size for k, size in zip(changes, sizes or (), strict=False) if size <= FLOAT64_DIFFERENCE}
+
+
+def _float64_deviation(runs: LawRuns, length: int, change: InputChange) -> float | None:
+    """The difference of a change in float64; None if nothing runs in it throughout."""
+    for executor in FLOAT64_EXECUTORS:
+        pair = runs.pair(length, change, executor)
+        if pair is not None:
+            size = relative_difference(*pair)
+            if size <= FLOAT64_DIFFERENCE or size > ROUNDING_FACTOR * runs.noise(length, change, executor, size):
+                return size
+    return None

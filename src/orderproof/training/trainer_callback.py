@@ -1,0 +1,83 @@
+"""A callback for the Trainer of transformers: its first step is audited before it is made.
+
+    trainer.add_callback(TrainerAudit(trainer))
+
+The micro-batches of the first step are those that the run trains on: they come from its own collator and packing. The
+loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own. A trainer
+that is built on it, as those of TRL, is audited where its model returns logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from transformers import TrainerCallback
+
+from orderproof.training.first_step import FirstStepAudit
+from orderproof.training.micro_batches import MicroBatches, some_rows
+
+
+class TrainerAudit(TrainerCallback):  # type: ignore[misc]
+    """Audits the first step of a run, and changes nothing of it.
+
+    `action` is "warn", which logs, or "fail", which raises `FailedStepError` after a violation. `report` is a file for
+    the report as JSON, `laws` are names or codes.
+    """
+
+    def __init__(
+        self,
+        trainer: Any,
+        *,
+        action: Literal["warn", "fail"] = "warn",
+        report: str | Path | None = None,
+        laws: Sequence[str] | None = None,
+    ) -> None:
+        self.trainer, self.audit = trainer, FirstStepAudit(action, report, laws)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Wait for the micro-batches of the first step."""
+        del args, control
+        if not state.is_world_process_zero:
+            return
+        trainer, own = self.trainer, vars(self.trainer).get("get_batch_samples")
+
+        def first(*arguments: Any, **options: Any) -> Any:
+            if own is None:
+                del trainer.get_batch_samples
+            else:
+                trainer.get_batch_samples = own
+            samples, count = trainer.get_batch_samples(*arguments, **options)
+            self._audit(samples)
+            return samples, count
+
+        trainer.get_batch_samples = first
+
+    def _audit(self, samples: Sequence[Any]) -> None:
+        trainer = self.trainer
+        parts = MicroBatches.of([some_rows(part) for part in samples])
+
+        def loss(model: Any, batch: Any) -> Any:
+            return _step_loss(trainer, model, parts.split(batch))
+
+        self.audit.run(
+            trainer.model, parts.batch, loss, trainer, trainer.accelerator, name=type(trainer).__name__,
+            wrapped=trainer.model_wrapped, share=parts.share_of(samples),
+        )  # fmt: skip
+
+
+def _step_loss(trainer: Any, model: Any, parts: Sequence[Any]) -> Any:
+    """The sum of what the trainer would back-propagate for these micro-batches."""
+    accelerator, losses = trainer.accelerator, list[Any]()
+    before = vars(accelerator).get("backward")
+    accelerator.backward = lambda loss, *_, **__: losses.append(loss)
+    try:
+        samples, count = trainer.get_batch_samples(iter(parts), len(parts), trainer.args.device)
+        for sample in samples:
+            trainer.training_step(model, sample, count)
+    finally:
+        del accelerator.backward
+        if before is not None:
+            accelerator.backward = before
+    return sum(losses)

@@ -1,0 +1,118 @@
+"""Programs in which a number of each row, which depends on every token, cancels; and some in which it does not."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from tests.diagnosis.mutants.engine import M, mutants_of
+from tests.theorems.programs import Case, Program, index, lower
+
+CAUSAL, NOT_CAUSAL = frozenset({"causal", "batch"}), frozenset({"batch"})
+
+
+def scores(m: Program, x: Tensor) -> Tensor:
+    """Scores of all queries and keys."""
+    return m.first(x) @ m.second(x).mT
+
+
+def centred(m: Program, x: Tensor, dim: int = -1) -> Tensor:
+    """Scores less their mean over all keys, or over all queries."""
+    s = scores(m, x)
+    return s - s.mean(dim, keepdim=True)
+
+
+def attend(m: Program, x: Tensor, shifted: Tensor, fill: float = -math.inf) -> Tensor:
+    """Causal attention with these scores."""
+    return shifted.masked_fill(~lower(x), fill).softmax(-1) @ m.third(x)
+
+
+def visible(x: Tensor, shifted: Tensor, hidden: float = 0.0) -> Tensor:
+    """Exponentials of scores, and a number for hidden ones."""
+    return shifted.exp().masked_fill(~lower(x), hidden)
+
+
+def by_hand(m: Program, x: Tensor, shifted: Tensor, scale: float = 1) -> Tensor:
+    """Weights as quotients of exponentials and their sum."""
+    return (
+        visible(x, shifted) / visible(x, shifted if scale == 1 else shifted * scale).sum(-1, keepdim=True)
+    ) @ m.third(x)
+
+
+def by_queries(m: Program, x: Tensor) -> Tensor:
+    """Weights over the queries up to a key, each of which has a number of its own."""
+    e = centred(m, x).exp().masked_fill(~lower(x).mT, 0)
+    return (e / e.sum(-2, keepdim=True)).mT @ m.third(x)
+
+
+def ones_for_hidden(m: Program, x: Tensor) -> Tensor:
+    """Weights among which hidden exponentials are one."""
+    e = visible(x, centred(m, x), 1.0)
+    return x * (e / e.sum(-1, keepdim=True))[..., :1]
+
+
+def sum_by_product(m: Program, x: Tensor, dim: int) -> Tensor:
+    """The quotient of two sums over keys, of which the second is a product with ones."""
+    e = visible(x, centred(m, x, dim))
+    return (e @ m.third(x)) / (e @ torch.ones_like(x))
+
+
+def running(m: Program, x: Tensor, dim: int = 1) -> Tensor:
+    """A softmax over the keys up to each token, whose exponentials are less their mean over all tokens."""
+    keys = m.first(x)
+    e = (keys - keys.mean(dim, keepdim=True)).exp()
+    return (e * m.second(x)).cumsum(1) / e.cumsum(1)
+
+
+def two_fills(m: Program, x: Tensor) -> Tensor:
+    """A weight among hidden scores, of which only some are shifted."""
+    shifted = torch.full_like(scores(m, x), -1e9) - 1e3 * scores(m, x).mean(-1, keepdim=True)
+    return x * shifted.masked_fill(index(x)[1] % 2 == 0, -1e9).softmax(-1)[..., :1]
+
+
+def endless(m: Program, x: Tensor) -> Tensor:
+    """Scores less a number that may be infinite."""
+    s = scores(m, x)
+    return s - torch.where(s.mean(-1, keepdim=True) > 0, math.inf, 0.0)
+
+
+PROGRAMS = [
+    Case("mean of all scores", lambda m, x: attend(m, x, centred(m, x)), CAUSAL),
+    Case("mean of all scores, finite mask", lambda m, x: attend(m, x, centred(m, x), -1e9), CAUSAL),
+    Case("mean of all scores, scaled", lambda m, x: attend(m, x, centred(m, x) * 0.5), CAUSAL),
+    Case("mean over queries", lambda m, x: attend(m, x, centred(m, x, -2)), NOT_CAUSAL),
+    Case("number that may be infinite", lambda m, x: attend(m, x, endless(m, x)), NOT_CAUSAL),
+    Case("finite mask of hidden scores", two_fills, NOT_CAUSAL),
+    Case("quotient of one exponential", lambda m, x: by_hand(m, x, centred(m, x)), CAUSAL),
+    Case("quotient of two numbers", lambda m, x: by_hand(m, x, centred(m, x), 2), NOT_CAUSAL),
+    Case("quotient by a sum over queries", by_queries, NOT_CAUSAL),
+    Case("quotient of products", lambda m, x: sum_by_product(m, x, -1), CAUSAL),
+    Case("quotient of products over queries", lambda m, x: sum_by_product(m, x, -2), NOT_CAUSAL),
+    Case("running quotient", running, CAUSAL),
+    Case("running quotient over features", lambda m, x: running(m, x, 2), CAUSAL),
+    Case("softmax of exponentials", lambda m, x: x * visible(x, centred(m, x)).softmax(-1)[..., :1], NOT_CAUSAL),
+    Case("ones in place of hidden exponentials", ones_for_hidden, NOT_CAUSAL),
+]
+MUTANTS = mutants_of(
+    "theorems.walks.common_numbers",
+    M("number_along_another_dimension", "call.dim(1, default=-1) in first.along", "True", program="mean over queries"),
+    M("infinite_number", "ranges.hidden is FALSE and ranges.unbounded is FALSE", "True", program=PROGRAMS[4].name),
+    M(
+        "finite_mask_of_any_scores",
+        "all(part is FALSE for part in (ranges.hidden, ranges.low, ranges.unbounded))",
+        "True",
+        program="finite mask of hidden scores",
+    ),
+    M("another_number", "first.number == second.number", "True", program="quotient of two numbers", quick=True),
+    M(
+        "sum_over_another_dimension",
+        "{d % rank for d in call.dims(dims)} <= common.along",
+        "True",
+        program="quotient by a sum over queries",
+    ),
+    M("factor_of_a_key", "rank - 1 in common.along", "True", program="quotient of products over queries"),
+    M("softmax_of_a_factor", "not first.factor", "True", program="softmax of exponentials", quick=True),
+    M("any_number_for_hidden_ones", "number == 0", "True", program="ones in place of hidden exponentials"),
+)
