@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from orderproof.checkpoint_forms import ADAPTER_FILE, CONFIG_FILE, GGUF_SUFFIX, checkpoint_form
 from orderproof.errors import CheckpointError, SubjectError, UsageError
 from orderproof.object_names import check_name, function_names, on_import_path
 from orderproof.registry import did_you_mean
@@ -34,7 +35,6 @@ ROLES = {
 NO_ARGUMENT = "none"  # stated where a module takes no position ids
 MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 1 or True -> these are pads
 MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do
-CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
@@ -248,10 +248,14 @@ def object_location(spec: str) -> tuple[str, str]:
 
 
 def check_folder(path: Path, label: str) -> None:
-    """Raise `CheckpointError` if a path is no folder with a configuration."""
+    """Raise `CheckpointError` if a path is no folder with a configuration, and no GGUF file."""
     if path.is_dir():
-        if not (path / CONFIG_FILE).is_file():
+        if not ((path / CONFIG_FILE).is_file() or (path / ADAPTER_FILE).is_file()):
             raise CheckpointError(f"{label}: no {CONFIG_FILE} in the folder, so it is not a checkpoint of transformers")
+        checkpoint_form(path, label)
+        return
+    if path.is_file() and path.suffix.lower() == GGUF_SUFFIX:
+        checkpoint_form(path, label)
         return
     if path.suffix.lower() in PICKLE_SUFFIXES:
         problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orderproof.configuration.kept_reports import FOLDER, SMALL, KeptReports, environment
+from orderproof.configuration.basis import FOLDER, SMALL, basis_of, environment, options_text
+from orderproof.configuration.kept_reports import KeptReports
 from tests.report import examples
 
 
@@ -21,7 +22,7 @@ def kept(tmp_path: Path) -> KeptReports:
     (tmp_path / "listed").mkdir()
     (tmp_path / "link").symlink_to("model.py")
     (tmp_path / "checkpoint" / "model.safetensors").write_bytes(b"0" * (SMALL + 1))
-    return KeptReports(tmp_path, "decoder", {"subject": "model.py:build", "seed": 0}, (tmp_path / "checkpoint",))
+    return KeptReports(tmp_path, "decoder", {"subject": "model.py:build", "seed": 0})
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ class Read:
 
 def keep(kept: KeptReports, *, began: int | None = None) -> None:
     began = time.time_ns() + 10**9 if began is None else began
-    kept.keep(examples.everyday(), Read(kept.folder), began=began, environment_then=environment())
+    stated = [kept.folder / "checkpoint"]
+    basis = basis_of(Read(kept.folder), stated, began=began, environment_then=environment())
+    if basis is not None:
+        kept.keep(examples.everyday(), basis.model_copy(update={"options": options_text(kept.options)}))
 
 
 def lead_elsewhere(folder: Path) -> None:
@@ -95,7 +99,7 @@ def test_other_options_packages_and_settings_make_it_unknown(
     kept: KeptReports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(kept)
-    assert KeptReports(kept.folder, kept.name, {**kept.options, "seed": 1}, kept.stated).find() is None
+    assert KeptReports(kept.folder, kept.name, {**kept.options, "seed": 1}).find() is None
     monkeypatch.setenv("COLUMNS", "77")
     assert kept.find() is not None
     for name in ("CUDA_VISIBLE_DEVICES", "WIDTH"):  # of the libraries, and one that the model asked for
@@ -105,7 +109,7 @@ def test_other_options_packages_and_settings_make_it_unknown(
     assert kept.find() is not None
     packages = kept.folder / "packages"
     (packages / "torch-1.0.dist-info").mkdir(parents=True)
-    monkeypatch.setattr("orderproof.configuration.kept_reports.package_roots", lambda: [packages])
+    monkeypatch.setattr("orderproof.configuration.basis.package_roots", lambda: [packages])
     assert kept.find() is None
 
 

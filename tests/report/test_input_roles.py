@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from orderproof.auditing.run import subject_record
+from orderproof.auditing.built_report import subject_record
 from orderproof.models import from_module
 from orderproof.records.audit import Report
 from orderproof.records.input_role import InputRole

@@ -35,6 +35,7 @@ from orderproof.records.audit import (
 from orderproof.records.document import Record, versions
 from orderproof.report import phrases
 from orderproof.subject_spec import ARCH_PREFIX
+from orderproof.time_limit import TimeAllowed
 
 Category = Literal[
     "no base model",
@@ -214,7 +215,7 @@ def _audited(row: AtlasRow, attention: str | None, law_seconds: float) -> AtlasR
         context = audit_context(subject)
         # A variant is measured; the proofs, which take half of the time, are of the default configuration.
         chosen = None if "?" not in row.name else [law.name for law in measured_laws()]
-        *_, report = run_audit(context, chosen=chosen, timeout=law_seconds)
+        *_, report = run_audit(context, chosen=chosen, allowed=TimeAllowed(law_seconds))
     except SubjectError as error:
         return with_failure(row, "cannot be run", str(error))
     row = _with_findings(row, context, report)

@@ -11,16 +11,19 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
+from orderproof.auditing.built_report import build_report
 from orderproof.auditing.decide.relation import ProofOptions
 from orderproof.auditing.decide.sandbox import LAW_TIMEOUT
 from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.expectations import check_expectation, checked_expectations
 from orderproof.auditing.explain.findings import with_law
+from orderproof.auditing.measured import measure_laws
 from orderproof.auditing.port_audit import Against, audit_against
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import Weights
-from orderproof.auditing.run import Progress, build_report, expectations_of_named_laws, measure_laws, run_audit
+from orderproof.auditing.run import expectations_of_named_laws, run_audit
 from orderproof.auditing.search.node_facts import check_node_facts
+from orderproof.auditing.work import Progress
 from orderproof.errors import UsageError
 from orderproof.laws import ProvedLaw, find_model_law
 from orderproof.laws.measured import MeasuredLaw
@@ -33,6 +36,7 @@ from orderproof.recording.owned_state import shared_walks
 from orderproof.recording.restored_state import unchanged_module
 from orderproof.records.audit import Expectation, Finding, Report
 from orderproof.subject_spec import NO_LAYOUT, Layout, StatedAxes, check_length, kind_assumption
+from orderproof.time_limit import TimeAllowed
 
 
 def as_subject(
@@ -194,6 +198,7 @@ def audit(
     kind: str | None = None,
     seed: int = 0,
     timeout: float | None = LAW_TIMEOUT,
+    budget: float | None = None,
     strict: bool = False,
     fast: bool = False,
     against: Against | None = None,
@@ -201,6 +206,7 @@ def audit(
 ) -> Report:
     """Decide which laws a subject obeys and where order enters it; `timeout` is for each law and the first call [s].
 
+    `budget` is for all laws together [s]: they are then decided in the order of what they find per second.
     `laws` are names or codes; without them all laws are decided. A law that is named is expected to hold, a property
     too, where its kind expects nothing. `kind` ("decoder" or "encoder") decides what else is expected; `expect`
     overrides the expected results by law: with `{"permutation": "any"}` it is not a check. With `strict`, an expected
@@ -220,6 +226,7 @@ def audit(
             layout.stated: layout.stated or None,
             "kind": kind,
             "fast": fast or None,
+            "budget": budget,
         }
         if unwanted := [name for name, value in given.items() if value is not None]:
             raise UsageError(f"expected no {unwanted[0]} with against, which compares two implementations")
@@ -227,11 +234,12 @@ def audit(
             subject, against, laws=laws, expect=expect, seed=seed, timeout=timeout, progress=progress
         )
         return _last(reports, strict=strict)
+    allowed = TimeAllowed(timeout, budget)
     with _unchanged(subject):
         with call_timeout(timeout):
             found = as_subject(subject, inputs=inputs, layout=layout, kind=kind)
         context = audit_context(found, length=length, seed=seed)
-        reports = run_audit(context, chosen=laws, expect=expect, timeout=timeout, fast=fast, progress=progress)
+        reports = run_audit(context, chosen=laws, expect=expect, allowed=allowed, fast=fast, progress=progress)
         return _last(reports, strict=strict)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from orderproof._version import __version__
 from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.explain.findings import finding_of, with_law
-from orderproof.auditing.run import Progress
+from orderproof.auditing.work import Progress
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import find_port_law, port_laws
 from orderproof.laws.ports import PortLaw

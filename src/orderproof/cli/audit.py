@@ -12,9 +12,10 @@ from orderproof.cli.audit_run import AuditRun
 from orderproof.cli.console import report_console
 from orderproof.cli.gate import Gate
 from orderproof.cli.handed_report import hand_over
-from orderproof.cli.kept import finished, kept_reports
+from orderproof.cli.kept import Determined, finished, kept_reports, report_before, with_accepted_left
 from orderproof.cli.outputs import ReportFiles, print_written
 from orderproof.subject_spec import parse_layout
+from orderproof.time_limit import TimeAllowed
 
 
 def audit(
@@ -47,6 +48,8 @@ def audit(
     role: options.Role = None,
     mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
+    budget: options.Budget = None,
+    resume: options.Resume = None,
     strict: options.Strict = False,
     fast: options.Fast = False,
     against: options.Against = None,
@@ -78,6 +81,8 @@ def audit(
       orderproof audit --baseline order_baseline.toml              accepted findings, each with a reason and an end
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
+      orderproof audit ./checkpoint --budget 10min --json report.json    what finds most first; not all may fit
+      orderproof audit ./checkpoint --resume report.json           the laws that are left
       orderproof audit ./checkpoint --against mlx
     """
     from orderproof.report.file_output import check_writable
@@ -86,9 +91,12 @@ def audit(
     check_writable(*files.paths, source=subject)
     layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
     expected = options.parse_expectations(expect)
+    allowed = TimeAllowed(timeout, None if budget is None else options.parse_duration(budget))
+    determined = Determined.of(ctx, Path.cwd())
     run = AuditRun(
-        subject, layout, law, expected, length, seed, tiny, attention, as_kind, timeout, against, allow_network, fast,
-        dtype, with_scripts=html is not None,
+        subject, layout, law, expected, length, seed, tiny, attention, as_kind, allowed, against, allow_network, fast,
+        dtype, determined, with_scripts=html is not None, may_be_resumed=json is not None and not against,
+        before=report_before(resume, determined),
     )  # fmt: skip
     run.check(certificate=certificate)
     gate = Gate(ctx.params)
@@ -97,7 +105,7 @@ def audit(
     report = found.report if found is not None else run.report(kept, quiet=quiet, certificate=certificate)
     as_found = finished(report, ctx, interrupted=run.interrupted)
     hand_over(as_found)
-    report = gate.accept(as_found)
+    report = with_accepted_left(gate.accept(as_found), as_found)
     from orderproof.report import render_text
 
     written = files.write(report, run.context)

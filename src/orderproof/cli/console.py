@@ -23,8 +23,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from orderproof.report.phrases import escape_control_characters
 
 LINE_INTERVAL = 10.0  # [s] between lines of one stage that differ only in a counter, "3 of 40"
+SHOWN_FROM = 2.0  # [s] shorter work, or a shorter rest of it, has no estimate
 REMINDER_INTERVAL = 30.0  # [s] between lines that say that a stage goes on
-_COUNTER = re.compile(r"\d+ of \d+")
+_COUNTER = re.compile(r"(, )?\d+ of \d+( comparisons)?")
 
 
 def is_plain() -> bool:
@@ -116,15 +117,37 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
             yield lambda text, done, total: lines.write(text)
         return
     text_column = TextColumn("{task.description}", markup=False)  # a path may have brackets
-    columns = (SpinnerColumn(), text_column, BarColumn(bar_width=24), TimeElapsedColumn())
+    rest_column = TextColumn("{task.fields[rest]}", markup=False)
+    columns = (SpinnerColumn(), text_column, BarColumn(bar_width=24), TimeElapsedColumn(), rest_column)
     # The file by itself: while a model runs, `sys.stderr` is a stream that writes to this display.
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as display:
-        task = display.add_task("loading", total=None)
+        task, estimate = display.add_task("loading", total=None, rest=""), RestEstimate()
 
         def update(text: str, done: int, total: int) -> None:
-            display.update(task, description=escape_control_characters(text), completed=done, total=total)
+            rest = estimate.text(done, total)
+            display.update(task, description=escape_control_characters(text), completed=done, total=total, rest=rest)
 
         yield update
+
+
+class RestEstimate:
+    """How long the rest of the work takes, if it goes on as until now."""
+
+    def __init__(self) -> None:
+        self._began: tuple[float, int, int] | None = None  # when, the work done then, and the work in all
+
+    def text(self, done: int, total: int) -> str:
+        """``about 3 min left``; empty in the first seconds, and for a rest of seconds."""
+        now = time.monotonic()
+        if self._began is None or self._began[2] != total:
+            self._began = (now, done, total)
+        began, before, _ = self._began
+        if now - began < SHOWN_FROM or done <= before:
+            return ""
+        rest = (now - began) * (total - done) / (done - before)
+        if rest < SHOWN_FROM:
+            return ""
+        return f"about {rest / 60:.0f} min left" if rest >= 90 else f"about {rest:.0f} s left"
 
 
 def has_live_display() -> bool:

@@ -1,12 +1,17 @@
-"""The kept reports of configured subjects, and what the options add to a report that may be kept."""
+"""Reports that a later audit uses again: kept ones of configured subjects, and those that an audit goes on with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orderproof.configuration.basis import changes, options_text
 from orderproof.configuration.kept_reports import KeptReports
+from orderproof.errors import UsageError
 from orderproof.records.audit import Report
+from orderproof.report.json_input import read_report
 
 SUBJECT_NAME = "orderproof.subject"  # the key of a context for the name of the subject in the configuration
 _OF_NO_RESULT = frozenset(
@@ -23,8 +28,53 @@ _OF_NO_RESULT = frozenset(
         "no_cache",
         "baseline",
         "write_baseline",
+        "budget",
+        "resume",
     }
 )
+_OF_OTHER_LAWS = frozenset({"html", "timeout"})  # they change no law that is decided
+
+
+@dataclass(frozen=True)
+class Determined:
+    """The options that determine a report, and the files and folders that the subject names itself."""
+
+    options: Mapping[str, Any]
+    stated: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, ctx: Any, folder: Path) -> Determined:
+        """That of a command whose subject is named from this folder."""
+        options = {key: value for key, value in ctx.params.items() if key not in _OF_NO_RESULT}
+        options["html"] = ctx.params["html"] is not None  # a page has scripts
+        return cls(options, () if ctx.params["subject"] is None else _stated(folder / ctx.params["subject"]))
+
+    @property
+    def of_each_law(self) -> dict[str, str]:
+        """The options that determine what is decided of a law."""
+        return options_text({key: value for key, value in self.options.items() if key not in _OF_OTHER_LAWS})
+
+
+def with_accepted_left(report: Report, as_found: Report) -> Report:
+    """The report; an audit that goes on with it decides again what a baseline accepted, which may change."""
+    accepted = [f.law for f, found in zip(report.findings, as_found.findings, strict=True) if f != found]
+    return report if report.basis is None else report.model_copy(update={"left": (*report.left, *accepted)})
+
+
+def report_before(file: Path | None, determined: Determined) -> Report | None:
+    """The report with which an audit goes on. Raises `UsageError` if it is of something else, or complete."""
+    if file is None:
+        return None
+    report = read_report(file)
+    if not report.left:
+        raise UsageError(
+            f"{file}: expected a report with laws that are left; every law of it is done; leave --resume out"
+        )
+    if report.basis is None:
+        raise UsageError(f"{file}: expected a report that says what it was made from; audit again without --resume")
+    for change in changes(report.basis, determined.of_each_law):
+        raise UsageError(f"{file}: expected a report of the same audit; {change}; audit again without --resume")
+    return report
 
 
 def kept_reports(ctx: Any, folder: Path) -> KeptReports | None:
@@ -35,10 +85,7 @@ def kept_reports(ctx: Any, folder: Path) -> KeptReports | None:
     options, name = ctx.params, ctx.meta.get(SUBJECT_NAME)
     if name is None or options["no_cache"] or options["certificate"] is not None or options["against"]:
         return None
-    determining = {key: value for key, value in options.items() if key not in _OF_NO_RESULT}
-    determining["html"] = options["html"] is not None  # a page has scripts
-    place = folder / options["subject"]
-    return KeptReports(folder, name, determining, _stated(place))
+    return KeptReports(folder, name, Determined.of(ctx, folder).options)
 
 
 def _stated(place: Path) -> tuple[Path, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
@@ -127,6 +128,24 @@ Timeout = Annotated[
         "of a Python object.",
     ),
 ]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        callback=_checking(lambda text: None if text is None else parse_duration(text)),
+        help="The time for the whole audit: 90s, 10min, 2h. What finds most per second comes first; what does not "
+        "fit is not checked.",
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="FILE",
+        help="Go on with the JSON report of the same audit, which was cut short: decide the laws that are left.",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option(
@@ -229,6 +248,15 @@ Role = Annotated[
         "of an argument that is not given: its default) or cache; repeatable.",
     ),
 ]
+
+
+def parse_duration(text: str) -> float:
+    """`"10min"` in seconds; a number alone is in seconds. Raises `UsageError`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h|)", text.strip())
+    seconds = float(found[1]) * {"": 1, "s": 1, "min": 60, "h": 3600}[found[2]] if found else 0.0
+    if not seconds:
+        raise UsageError(f"expected a time as 90s, 10min or 2h; got {text!r}")
+    return seconds
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:

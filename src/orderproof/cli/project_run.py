@@ -40,6 +40,8 @@ def audit_project(command: Any, ctx: Any, configuration: Configuration) -> None:
     files = ReportFiles.of_options(options)
     if files.certificate is not None:
         raise UsageError("expected the name of a subject with --certificate; a file has the proofs of one model")
+    if options["resume"] is not None:
+        raise UsageError("expected the name of a subject with --resume; a report to go on with is of one model")
     check_writable(*files.paths)
     gate = Gate(options)
     given = _given_options(command, ctx)

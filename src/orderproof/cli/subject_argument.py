@@ -93,6 +93,8 @@ def check_port_options(
     attention: str | None,
     dtype: str | None,
     length: int | None,
+    budget: float | None = None,
+    resume: object = None,
 ) -> None:
     """Raise `UsageError` for an unknown engine, and for options of `audit` that have no meaning with --against."""
     from orderproof.ports.engines.registry import find_engine
@@ -109,6 +111,8 @@ def check_port_options(
         "--attention": attention,
         "--dtype": dtype,
         "--length": length,
+        "--budget": budget,
+        "--resume": resume,
     }
     if unwanted := [name for name, value in given.items() if value is not None]:
         raise UsageError(f"expected no {unwanted[0]} with --against, which compares two implementations; leave it out")

@@ -146,11 +146,11 @@ class _Watch:
         if _PLAN not in self.received:
             return None
         planned = Report.model_validate_json(self.received[_PLAN])
-        last = Report.model_validate_json(self.received.get(_REPORT, self.received[_PLAN]))
-        found = last.findings if _REPORT in self.received else ()
-        decided = {finding.law for finding in found}
-        left = [f.model_copy(update={"reason": reason}) for f in planned.findings if f.law not in decided]
-        return last.model_copy(update={"findings": (*found, *left), "notes": (*last.notes, reason)})
+        if _REPORT in self.received:
+            last = Report.model_validate_json(self.received[_REPORT])
+        else:
+            last = planned.model_copy(update={"findings": ()})
+        return last.model_copy(update={"notes": (*last.notes, reason)}).with_undecided(planned, reason)
 
 
 @contextmanager

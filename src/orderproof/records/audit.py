@@ -306,6 +306,15 @@ class AttentionMap(Record):
     weights: tuple[tuple[float, ...], ...]
 
 
+class Basis(Record):
+    """Digests of the options, files, packages and settings that a report was made from."""
+
+    options: dict[str, str] = Field(default_factory=dict)  # of the command, as JSON
+    environment: str = ""  # of Python, the installed packages and the machine
+    settings: dict[str, str] = Field(default_factory=dict)  # of variables that the model reads
+    files: dict[str, dict[str, str]] = Field(default_factory=dict)  # by how they were looked at
+
+
 class Report(Document):
     """The result of one audit."""
 
@@ -318,6 +327,8 @@ class Report(Document):
     lemma_statements: dict[str, str] = Field(default_factory=dict)  # of the lemmas that the proofs use
     notes: tuple[str, ...] = ()
     interrupted: bool = False  # stopped before all laws were decided
+    left: tuple[str, ...] = ()  # the laws that an audit that goes on with it decides: not reached, or out of time
+    basis: Basis | None = None  # of a report with laws that are left: an audit of the same may go on with it
     strict: bool = False  # each law that is expected of the model must be tested: else the exit code is 3
 
     @model_validator(mode="before")
@@ -325,6 +336,13 @@ class Report(Document):
     def _without_derived_fields(cls, data: Any) -> Any:
         """The fields of a file without those that follow from the findings."""
         return {k: v for k, v in data.items() if k != "not_checked"} if isinstance(data, dict) else data
+
+    def with_undecided(self, planned: Report, reason: str) -> Report:
+        """The report with the laws of a plan that it says nothing of, undecided for this reason."""
+        decided = {finding.law for finding in self.findings}
+        added = [f.model_copy(update={"reason": reason}) for f in planned.findings if f.law not in decided]
+        left = (*self.left, *(f.law for f in added))
+        return self.model_copy(update={"findings": (*self.findings, *added), "left": tuple(dict.fromkeys(left))})
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -10,6 +10,7 @@ from orderproof.report.joined_words import join_words
 from orderproof.report.law_groups import groups_with, law_groups, lengths_of_theorem
 from orderproof.report.place import finding_place, mask_of, shown_place
 
+MOST_LEFT_BY_NAME = 3  # laws without time that the meaning of an exit code names; the report names all
 KINDS_WITHOUT_EXPECTATIONS = ("module", "encoding")  # the kinds whose laws of order are only described
 _CHECK_OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "undecided")
 
@@ -25,7 +26,7 @@ def summary_sentence(report: Report) -> str:
     clauses += [_trait_clause(first), _entry_clause(first)] if first is not None else []
     clauses.append(_check_clause(report.findings))
     if report.interrupted:
-        clauses.append(f"interrupted after {phrases.pluralize(len(report.findings), 'finding')}")
+        clauses.append(f"interrupted after {_findings_so_far(report)}")
     text = "; ".join(clause for clause in clauses if clause) or "no law was checked"
     return f"{report.subject.name}: {text}."
 
@@ -98,16 +99,23 @@ def exit_code_text(report: Report) -> str:
     """The meaning of the exit code, with every finding that decides it."""
     code = report.exit_code
     if report.interrupted:
-        return f"interrupted; {phrases.pluralize(len(report.findings), 'finding')} so far"
+        return f"interrupted; {_findings_so_far(report)} so far"
     if code == 1:
         return "; ".join(_text_of_each_law(report.violations))
     if code == 0:
         text = "every check passed" if phrases.checks(report.findings) else "nothing is expected of this model"
         return f"{text}; {_untested_text(report)} (exit code 3 with --strict)" if report.untested else text
-    texts = _text_of_each_law(report.undecided)
+    left = {f.law for f in report.undecided} & set(report.left)
+    left = left if len(left) > MOST_LEFT_BY_NAME else set()
+    texts = _text_of_each_law(f for f in report.undecided if f.law not in left)
+    texts += [f"{len(left)} expected laws were not reached, or ran out of time"] if left else []
     texts += [] if texts or report.decided else ["no law was decided, so nothing was checked"]
     texts += [_untested_text(report)] if report.strict and report.untested else []
     return "; ".join([*texts, "no check failed"])
+
+
+def _findings_so_far(report: Report) -> str:
+    return phrases.pluralize(len([f for f in report.findings if f.law not in report.left]), "finding")
 
 
 def _text_of_each_law(findings: Iterable[Finding]) -> list[str]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from orderproof.adapter import ModelAdapter
-from orderproof.auditing.run import subject_record
+from orderproof.auditing.built_report import subject_record
 from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
 from orderproof.models import Subject
 from orderproof.models.hf.tokenizer import SentenceTokenizer

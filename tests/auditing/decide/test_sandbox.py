@@ -22,7 +22,7 @@ from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decod
 from orderproof.laws import find_law, measured_laws
 from orderproof.models import from_adapter
 from orderproof.records.audit import Finding, Report
-from orderproof.time_limit import TimeLimitExceeded, time_limit
+from orderproof.time_limit import TimeAllowed, TimeLimitExceeded, time_limit
 from tests.interruptible import start_interruptible
 
 ROOT = Path(__file__).parents[3]
@@ -80,7 +80,7 @@ class Printing(Misbehaving):
 
 def findings(of: type[Misbehaving], limit: float | None = 60.0) -> list[Finding]:
     laws = [law for law in measured_laws() if law.name in NAMES]
-    return list(MeasurementRun(from_adapter(tiny_decoder(of=of)), laws, limit=limit).findings())
+    return list(MeasurementRun(from_adapter(tiny_decoder(of=of)), laws, allowed=TimeAllowed(limit)).findings())
 
 
 @forks
@@ -178,7 +178,18 @@ def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     laws = [word for name in NAMES for word in ("--law", name)]
-    command = [sys.executable, "-m", "orderproof", "audit", "hang.py:hang", *laws, "--json", "part.json"]
+    command = [
+        sys.executable,
+        "-m",
+        "orderproof",
+        "audit",
+        "hang.py:hang",
+        *laws,
+        "--json",
+        "part.json",
+        "--html",
+        "part.html",
+    ]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     process = start_interruptible(
         command,
@@ -196,7 +207,10 @@ def test_interrupted_audit_reports_what_it_found(tmp_path: Path) -> None:
     assert "exit code 130: interrupted; 1 finding so far" in output
     report = Report.from_json((tmp_path / "part.json").read_text(encoding="utf-8"))
     assert report.interrupted
-    assert [(f.law, f.verdict) for f in report.findings] == [("cached_decoding", "held")]
+    assert "interrupted after 1 finding" in (tmp_path / "part.html").read_text(encoding="utf-8")
+    assert [(f.law, f.verdict) for f in report.findings if f.law not in report.left] == [("cached_decoding", "held")]
+    assert {f.reason for f in report.findings if f.law in report.left} == {"interrupted before it was decided"}
+    assert [f.law for f in report.findings] == NAMES
     assert not forked_process.descendants(process.pid)
 
 

@@ -153,7 +153,7 @@ def test_code_in_a_checkpoint_is_never_run(folder):
         ("{}", "config.json: no model_type"),
         ('{"model_type": "brt"}', "model_type 'brt' is not known to transformers; did you mean"),
         ('{"model_type": "bert", "hidden_size": "x"}', "config.json does not fit bert"),
-        ('{"model_type": "bert", "quantization_config": {"bits": 4}}', "the weights are quantised"),
+        ('{"model_type": "bert", "quantization_config": {"bits": 4}}', "its weights are quantised"),
     ],
 )
 def test_a_broken_configuration_is_refused(folder, content, message):
@@ -253,6 +253,34 @@ def test_a_dtype_in_which_nothing_runs_is_refused(narrow):
     with pytest.raises(CheckpointError, match="float8_e4m3fn") as caught:
         load(str(narrow))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "named", "problem"),
+    [
+        (torch.float8_e4m3fn, "F8_E4M3", "in which no model runs here; choose another dtype with --dtype bfloat16"),
+        (torch.int8, "I8", "config.json does not say how they were quantised"),
+    ],
+)
+def test_weights_that_nothing_computes_are_refused_before_they_are_loaded(narrow, monkeypatch, dtype, named, problem):
+    from safetensors.torch import load_file, save_file
+
+    for file in narrow.glob("*.safetensors"):
+        save_file({name: value.to(dtype) for name, value in load_file(file).items()}, file, metadata={"format": "pt"})
+    settings = json.loads((narrow / "config.json").read_text())
+    (narrow / "config.json").write_text(json.dumps({k: v for k, v in settings.items() if k != "dtype"}))
+    monkeypatch.setattr("orderproof.models.hf.checkpoint._load_weights", None)
+    with pytest.raises(CheckpointError, match=f"^narrow: its weights are in {named}, .*{problem}$"):
+        load(str(narrow))
+
+
+def test_a_shard_that_is_cut_short_is_refused_before_it_is_loaded(originals, tmp_path, monkeypatch):
+    shutil.copytree(originals / "llama", tmp_path / "llama")
+    shard = sorted((tmp_path / "llama").glob("model-*.safetensors"))[1]
+    shard.write_bytes(shard.read_bytes()[:-100])
+    monkeypatch.setattr("orderproof.models.hf.checkpoint._load_weights", None)
+    with pytest.raises(CheckpointError, match=f"{shard.name} is damaged or cut short"):
+        load(str(tmp_path / "llama"))
 
 
 def test_a_dtype_is_for_checkpoints():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -21,7 +21,7 @@ from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import Place, first_difference_place
 from orderproof.auditing.explain.kept_value import kept_value_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
-from orderproof.auditing.search.lengths import merge_lengths, onset, run_at_lengths
+from orderproof.auditing.search.lengths import UNSEEN, Watch, merge_lengths, onset, run_at_lengths
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import skipped_thresholds
@@ -47,35 +47,23 @@ from orderproof.tolerances import (
 
 
 def measure_law(
-    adapter: ModelAdapter,
-    law: MeasuredLaw,
-    calls: CachedCalls,
-    *,
-    kind: str,
-    expect: Expectation | None = None,
-    begin: Callable[[MeasuredLaw], None] = lambda law: None,
-) -> Finding:
-    """The finding of one law for a model of this kind; `begin` is called if the law applies.
-
-    Never raises for what the model does.
+    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None = None,
+    watch: Watch = UNSEEN,
+) -> Finding:  # fmt: skip
+    """The finding of one law for a model of this kind. Never raises for what the model does.
 
     Warnings are ignored: where a caller turns them into errors, a deprecated argument inside a library would leave
     comparisons out.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _measure_law(adapter, law, calls, kind=kind, expect=expect, begin=begin)
+        return _measure_law(adapter, law, calls, kind, expect, watch)
 
 
 def _measure_law(
-    adapter: ModelAdapter,
-    law: MeasuredLaw,
-    calls: CachedCalls,
-    *,
-    kind: str,
-    expect: Expectation | None,
-    begin: Callable[[MeasuredLaw], None],
-) -> Finding:
+    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, kind: str, expect: Expectation | None,
+    watch: Watch,
+) -> Finding:  # fmt: skip
     began = time.perf_counter()
     expected = expect or law.expected_of(adapter, kind)
     try:
@@ -85,8 +73,8 @@ def _measure_law(
             verdict: Verdict = "undecided" if failure else "not_applicable"
             finding = _without_result(law, expected, adapter, verdict, failure or reason)
         else:
-            begin(law)
-            finding = _measure(adapter, law, calls, expected)
+            watch.begin(law)
+            finding = _measure(adapter, law, calls, expected, watch)
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
         finding = _without_result(law, expected, adapter, "undecided", failure_reason(error))
     return finding.model_copy(update={"seconds": time.perf_counter() - began})
@@ -99,9 +87,11 @@ def _without_result(
     return finding_of(law, verdict, reason, expected=expected, scope=scope, output=adapter.output_name)
 
 
-def _measure(adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expected: Expectation) -> Finding:
+def _measure(
+    adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, expected: Expectation, watch: Watch
+) -> Finding:
     tolerance = _tolerance(law, calls)
-    every = list(run_at_lengths(law, calls, tolerance))
+    every = list(run_at_lengths(law, calls, tolerance, watch))
     results = merge_lengths(every, calls.default_length)
     completed = [r for r in results if r.record.float32 is not None and not r.comparison.informational]
     deciding = _deciding_result(completed)

@@ -16,27 +16,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
-from torch import Tensor, nn
 
 from orderproof import forked_process
 from orderproof.adapter import ModelAdapter
+from orderproof.auditing.decide.changed_weights import WeightValues, with_changed_weights
 from orderproof.auditing.decide.measurement import measure_law
 from orderproof.auditing.explain.findings import finding_of, undecide
+from orderproof.auditing.search.lengths import UNSEEN, Watch
 from orderproof.errors import failure_reason
+from orderproof.laws.law import Law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.models import Subject
-from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Expectation, Finding, Scope, Verdict
-from orderproof.tolerances import SAME_WEIGHTS
-from orderproof.weight_bits import weight_bits
+from orderproof.time_limit import TimeAllowed
 
 LAW_TIMEOUT = 120.0  # [s] for one law
+EACH_LAW = TimeAllowed(LAW_TIMEOUT)
 DECODER_PART = "decoder"
-CHANGES_SHOWN = 3  # names of changed weights in a reason
-CHECKSUM_PART = 1 << 15  # [elements] converted at once for a checksum: they fit into the cache of a processor
 _BEGUN, _NEXT, _LAST, _FAILED = b">", b".", b"!", b"?"  # a law; a finding; one after which the model changed; an error
-
-Begin = Callable[[MeasuredLaw], None]
+_COMPARED = b"#"  # the comparisons that are done, and those that are planned
 
 
 @dataclass(frozen=True)
@@ -57,9 +55,10 @@ class MeasurementRun:
     laws: Sequence[MeasuredLaw]
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     seed: int = 0
-    limit: float | None = LAW_TIMEOUT  # [s] for one law
+    allowed: TimeAllowed = EACH_LAW
     length: int | None = None  # [tokens] of the default call; None for that of the adapter
-    begin: Begin = lambda law: None  # called before a law that applies is measured
+    watch: Watch = UNSEEN
+    cut: set[str] = field(default_factory=set)  # the laws that have no finding: not reached, too long, or a crash
 
     @cached_property
     def jobs(self) -> tuple[MeasurementJob, ...]:
@@ -82,7 +81,7 @@ class MeasurementRun:
         elif forked_process.can_fork():
             yield from self._run_forked()
         else:
-            yield from self.run_in_process(0, self.begin)
+            yield from self.run_in_process(0, self.watch)
 
     def finding_without_result(self, job: MeasurementJob, verdict: Verdict, reason: str) -> Finding:
         """The finding of a law that could not be measured."""
@@ -90,10 +89,13 @@ class MeasurementRun:
         scope = Scope(length=self.length or self.subject.default_length, weights="these")
         return finding_of(job.law, verdict, reason, expected=expected, scope=scope, call_mode=job.part)
 
-    def run_in_process(self, start: int, begin: Begin) -> Iterator[Finding]:
+    def run_in_process(self, start: int, watch: Watch) -> Iterator[Finding]:
         """The findings of the jobs from this index on, measured in this process."""
         calls_of: dict[str, CachedCalls | str] = {}
-        for job in self.jobs[start:]:
+        for done, job in enumerate(self.jobs[start:], start):
+            if self.allowed.is_spent:
+                yield from self._not_reached(done)
+                return
             if job.part not in calls_of:
                 calls_of[job.part] = self._calls(job)
             calls = calls_of[job.part]
@@ -101,7 +103,7 @@ class MeasurementRun:
                 yield self.finding_without_result(job, "undecided", calls)
                 continue
             expect = self.expect.get(job.law.name)
-            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect, begin=begin)
+            finding = measure_law(calls.adapter, job.law, calls, kind=job.kind, expect=expect, watch=watch)
             calls.free_models()
             yield self._with_length_note(finding.model_copy(update={"call_mode": job.part}), job, calls)
 
@@ -133,22 +135,32 @@ class MeasurementRun:
     def _run_in_children(self, folder: str) -> Iterator[Finding]:
         done = 0
         while done < len(self.jobs):
+            if self.allowed.is_spent:
+                yield from self._not_reached(done)
+                return
             child = _MeasurementProcess(self, done, folder)
             try:
                 for job in self.jobs[done:]:
                     began = time.monotonic()
-                    message = child.next_finding(self.limit)
+                    message = child.next_finding(self.allowed)
                     done += 1
                     if isinstance(message, str):
+                        self.cut.add(job.law.name)
                         finding = self.finding_without_result(job, "undecided", message)
                         yield finding.model_copy(update={"seconds": time.monotonic() - began})
                         break
                     finding, is_last = message
                     yield finding
-                    if is_last:
+                    if is_last or self.allowed.is_spent:
                         break
             finally:
                 child.stop()
+
+    def _not_reached(self, start: int) -> Iterator[Finding]:
+        """The findings of the jobs from this index on, which the budget leaves out."""
+        self.cut.update(job.law.name for job in self.jobs[start:])
+        reason = self.allowed.not_reached
+        yield from (self.finding_without_result(job, "undecided", reason) for job in self.jobs[start:])
 
 
 class _MeasurementProcess(forked_process.ForkedProcess):
@@ -171,15 +183,16 @@ class _MeasurementProcess(forked_process.ForkedProcess):
         super().__init__(work)
         os.close(write)
 
-    def next_finding(self, limit: float | None) -> tuple[Finding, bool] | str:
-        """The next finding, and whether the one after it needs a new process; or why there is none; `limit` in s."""
+    def next_finding(self, allowed: TimeAllowed) -> tuple[Finding, bool] | str:
+        """The next finding, and whether the one after it needs a new process; or why there is none."""
+        limit = allowed.for_next()
         end = None if limit is None else time.monotonic() + limit
         while True:
             while b"\n" not in self._buffer:
-                left = None if end is None else max(end - time.monotonic(), 0)
-                ready, _, _ = select.select([self._read], [], [], left)
+                wait = None if end is None else max(end - time.monotonic(), 0)
+                ready, _, _ = select.select([self._read], [], [], wait)
                 if not ready:
-                    return f"not done after {limit:g} s"
+                    return allowed.not_done
                 more = os.read(self._read, 1 << 16)
                 if not more:
                     return f"its process {forked_process.exit_description(self.wait())}"
@@ -188,9 +201,12 @@ class _MeasurementProcess(forked_process.ForkedProcess):
             kind, text = line[:1], line[1:].decode()
             if kind == _FAILED:
                 return text
-            if kind != _BEGUN:
+            if kind == _BEGUN:
+                self._run.watch.begin(next(law for law in self._run.laws if law.name == text))
+            elif kind == _COMPARED:
+                self._run.watch.compared(*map(int, text.split()))
+            else:
                 return Finding.model_validate_json(text), kind == _LAST
-            self._run.begin(next(law for law in self._run.laws if law.name == text))
 
     def stop(self) -> None:
         """End the process and all processes that it started."""
@@ -200,70 +216,36 @@ class _MeasurementProcess(forked_process.ForkedProcess):
 
 def _measure_into_pipe(run: MeasurementRun, start: int, pipe: int) -> None:
     """In the child: write findings into the pipe, and stop after the first that leaves the model changed."""
-    before = _Weights(run.subject.module)
+    before = WeightValues(run.subject.module)
     laws = {law.name: law for law in run.laws}
-
-    def begin(law: MeasuredLaw) -> None:
-        os.write(pipe, _BEGUN + f"{law.name}\n".encode())
-
-    for finding in run.run_in_process(start, begin):
+    run.allowed = TimeAllowed()  # the parent counts the time
+    for finding in run.run_in_process(start, _PipeWatch(pipe)):
         left = forked_process.kill_tree(os.getpid(), itself=False) if forked_process.has_children() else 0
         reason = f"it left {left} process{'es' * (left > 1)} behind" if left else ""
         changes = laws[finding.law].refutation_changes_model and finding.verdict == "refuted"
         changed = [] if reason or changes else before.changed()
         is_last = bool(reason or changed) or changes
-        final = undecide(finding, reason) if reason else _with_changed_weights(finding, changed, run.subject)
-        data = (_LAST if is_last else _NEXT) + final.model_dump_json().encode() + b"\n"
-        while data:
-            data = data[os.write(pipe, data) :]
+        final = undecide(finding, reason) if reason else with_changed_weights(finding, changed, run.subject)
+        _write(pipe, (_LAST if is_last else _NEXT) + final.model_dump_json().encode() + b"\n")
         if is_last:
             return
 
 
-class _Weights:
-    """The parameters and buffers of a module before the first law.
+class _PipeWatch(Watch):
+    """In the child: the progress goes into the pipe."""
 
-    Their bits are compared first, because sums in float64 take longer.
-    """
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
 
-    def __init__(self, module: nn.Module) -> None:
-        self._module, self._bits, self._sums = module, weight_bits(module), _weight_sums(module)
+    def begin(self, law: Law) -> None:
+        """Name a law that applies."""
+        _write(self._pipe, _BEGUN + f"{law.name}\n".encode())
 
-    def changed(self) -> list[str]:
-        """The names of those that have other values now."""
-        if weight_bits(self._module) == self._bits:
-            return []
-        before, after = self._sums, _weight_sums(self._module)
-        changed = [k for k in before if k in after and not relative_difference(before[k], after[k]) <= SAME_WEIGHTS]
-        return [key.rpartition(" [")[0] for key in changed]
+    def compared(self, done: int, planned: int) -> None:
+        """Count its comparisons."""
+        _write(self._pipe, _COMPARED + f"{done} {planned}\n".encode())
 
 
-def _weight_sums(module: nn.Module) -> dict[str, Tensor]:
-    """Sums over each parameter and buffer, by name and shape: a buffer that grows is another one."""
-    return {
-        f"{name} {list(x.shape)}": _sum_of_absolute_values(x.detach()) if x.is_floating_point() else x.sum()
-        for name, x in (*module.named_parameters(), *module.named_buffers())
-        if x.device.type != "meta"
-    }
-
-
-def _sum_of_absolute_values(x: Tensor) -> Tensor:
-    """In float64, without a float64 copy of the whole tensor."""
-    parts = x.flatten().chunk(x.numel() // CHECKSUM_PART + 1)
-    return torch.stack([part.abs().double().sum() for part in parts]).sum()
-
-
-def _with_changed_weights(finding: Finding, changed: Sequence[str], subject: Subject) -> Finding:
-    """The finding of a law during which the model changed these parameters and buffers.
-
-    Outputs that agreed are no evidence if a weight changed; a violation that was seen stays one. A buffer that is not
-    saved is derived, and a comparison was repeated on the model as it was before: see `comparison_runs`.
-    """
-    if not changed:
-        return finding
-    names = ", ".join(changed[:CHANGES_SHOWN]) + (", ..." if len(changed) > CHANGES_SHOWN else "")
-    saved = subject.module.state_dict().keys()
-    if finding.verdict == "refuted" or not any(name in saved for name in changed):
-        note = f"the model changed {names} while the law was measured"
-        return finding.model_copy(update={"reason": "; ".join(part for part in (finding.reason, note) if part)})
-    return undecide(finding, f"the model changed its own weights while the law was measured: {names}")
+def _write(pipe: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(pipe, data) :]

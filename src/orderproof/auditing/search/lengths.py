@@ -11,6 +11,7 @@ from torch import Tensor
 from orderproof.adapter import ModelAdapter, Threshold
 from orderproof.auditing.search.comparison_runs import ComparisonResult, run_comparison
 from orderproof.errors import is_internal
+from orderproof.laws.law import Law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import measured_lengths, thresholds_near
 from orderproof.recording.execution import relative_difference
@@ -21,11 +22,27 @@ from orderproof.tolerances import MAX_NOISE
 _ORDER: tuple[Verdict, ...] = ("refuted", "undecided", "held", "not_applicable")
 
 
-def run_at_lengths(law: MeasuredLaw, calls: CachedCalls, tolerance: float) -> Iterator[ComparisonResult]:
+class Watch:
+    """The progress of measured laws, of which this one shows nothing."""
+
+    def begin(self, law: Law) -> None:
+        """A law that applies begins."""
+
+    def compared(self, done: int, planned: int) -> None:
+        """Comparisons of it are done, of those that are planned."""
+
+
+UNSEEN = Watch()
+
+
+def run_at_lengths(
+    law: MeasuredLaw, calls: CachedCalls, tolerance: float, watch: Watch = UNSEEN
+) -> Iterator[ComparisonResult]:
     """The results of all comparisons of a law, at the default length first."""
     default = calls.default_length
     others = [n for n in measured_lengths(calls.adapter) if n != default] if law.every_length else []
     refuted: set[str] = set()  # groups
+    done = planned = 0
     for length in (default, *others):
         try:
             comparisons = list(law.comparisons(calls.at_length(length)))
@@ -34,11 +51,14 @@ def run_at_lengths(law: MeasuredLaw, calls: CachedCalls, tolerance: float) -> It
             if length == default or is_internal(error):
                 raise
             continue  # the law has no comparison at this length
+        planned = planned or len(comparisons) * (1 + len(others))
         for comparison in comparisons if not random else ():
             group = comparison.group or comparison.description
             result = run_comparison(comparison, calls, length, tolerance, law, refuted_before=group in refuted)
             if result.verdict == "refuted":
                 refuted.add(group)
+            done += 1
+            watch.compared(done, max(done, planned))
             yield result
 
 
