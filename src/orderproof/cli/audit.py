@@ -60,6 +60,7 @@ def audit(
     write_baseline: options.WriteBaseline = None,
     jobs: options.Jobs = 1,
     no_cache: options.NoCache = False,
+    watch: options.Watch = False,
 ) -> None:
     """Audit a model: prove, refute or measure each law of order, and list where order enters.
 
@@ -78,6 +79,7 @@ def audit(
       orderproof audit my_model.py:build --as decoder      all that a decoder should do
       orderproof audit my_model.py:build --as decoder --strict     exit code 3 if a law of it was not tested
       orderproof audit my_model.py:build --as decoder --fast       what is proved; a commit hook
+      orderproof audit my_model.py:build --as decoder --watch      again after each change of a file
       orderproof audit --baseline order_baseline.toml              accepted findings, each with a reason and an end
       orderproof audit ./checkpoint --expect permutation=fails
       orderproof audit ./checkpoint --json - --quiet
@@ -87,6 +89,7 @@ def audit(
     """
     from orderproof.report.file_output import check_writable
 
+    del watch  # `ConfiguredCommand` runs the command again
     files = ReportFiles(json, html, junit, sarif, markdown, certificate)
     check_writable(*files.paths, source=subject)
     layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from orderproof.cli.audit import audit
 from orderproof.cli.kept import SUBJECT_NAME
+from orderproof.cli.outputs import ReportFiles
 from orderproof.cli.project_run import audit_project
 from orderproof.cli.prove import prove
 from orderproof.cli.stated_options import options_of, stated_for_run, stated_for_subject
+from orderproof.cli.watch import audit_again
 from orderproof.configuration.project_file import NAME, Configuration, find_configuration
 from orderproof.errors import CheckpointError
 from orderproof.registry import did_you_mean
@@ -56,6 +60,8 @@ class ConfiguredCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command in the folder of the configuration, or `audit` for each subject."""
         configuration: Configuration | None = ctx.meta.get(_CONFIGURATION)
+        if ctx.params.get("watch"):
+            raise typer.Exit(audit_again(sys.argv[1:], ctx.params["subject"], ReportFiles.of_options(ctx.params).paths))
         if configuration is None:
             return super().invoke(ctx)
         if ctx.params["subject"] is None:

@@ -26,6 +26,7 @@ _OF_NO_RESULT = frozenset(
         "quiet",
         "jobs",
         "no_cache",
+        "watch",
         "baseline",
         "write_baseline",
         "budget",

@@ -196,6 +196,9 @@ NoCache = Annotated[
     bool,
     typer.Option("--no-cache", help="Audit a subject of the configuration again, also if nothing has changed."),
 ]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Audit again after each change of a file in the folder of the subject.")
+]
 Jobs = Annotated[
     int,
     typer.Option("--jobs", metavar="N", min=1, help="Audit N subjects of the configuration at a time (on Linux)."),

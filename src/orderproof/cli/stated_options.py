@@ -19,7 +19,7 @@ from orderproof.registry import did_you_mean
 PATH = "PATH"  # the metavar of an option that names a file
 NO_CACHE, JOBS = "no-cache", "jobs"
 OF_A_RUN = frozenset({JOBS, "baseline", NO_CACHE})  # of all subjects together, so above the subjects
-ONLY_ON_THE_COMMAND_LINE = frozenset({"quiet", "write-baseline", "resume"})
+ONLY_ON_THE_COMMAND_LINE = frozenset({"quiet", "write-baseline", "resume", "watch"})
 OTHER_WORDS = {  # as in Python, or as a reader may guess
     "kind": "as", "laws": "law", "roles": "role", "expectations": "expect", "output_axes": "output-axes",
     "token_axis": "token-axis", "backend": "attention", "engine": "against", "engines": "against",
