@@ -59,7 +59,8 @@ def test_a_report_and_a_study_are_put_in_it(run: Run, tmp_path: Path):
     text = file.read_text(encoding="utf-8")
     assert embedded(text, "report")["subject"]["name"] == examples.hostile().subject.name
     assert embedded(text, "study")["question"] == "</script>"
-    assert text.count("</script>") == 4
+    scripts = len(re.findall(r"<script\b", text))
+    assert text.count("</script>") == scripts
 
 
 @pytest.mark.parametrize(("option", "version"), [("--report", 2), ("--study", 3)])

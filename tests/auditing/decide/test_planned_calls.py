@@ -14,6 +14,7 @@ from orderproof.auditing.decide.sandbox import MeasurementRun
 from orderproof.auditing.record.execution import SubjectExecution
 from orderproof.auditing.search import law_runs
 from orderproof.auditing.search.deviation import measured_deviation
+from orderproof.auditing.search.lengths import UNSEEN
 from orderproof.auditing.search.witness import WitnessSearch
 from orderproof.diagnosis.counterexample import Executor
 from orderproof.diagnosis.rounding_noise import RoundingNoise
@@ -44,7 +45,7 @@ def test_copies_of_a_model_are_not_asked_again_which_arguments_they_take(monkeyp
     monkeypatch.setattr(HFAdapter, "_accepts_argument", counted)
     laws = measured("attention_pattern", "position_shift", "default_position_ids", "attention_backend")
     adapter = tiny_adapter("qwen2").cast_to(torch.bfloat16)  # comparisons of which are made in float32 too
-    findings = list(MeasurementRun(from_adapter(adapter), laws).run_in_process(0, lambda _: None))
+    findings = list(MeasurementRun(from_adapter(adapter), laws).run_in_process(0, UNSEEN))
     assert [finding.verdict for finding in findings] == ["held"] * len(laws)
     assert sorted(asked) == ["mask", "mask", "positions"]  # one of them for `needs_square_mask`
 

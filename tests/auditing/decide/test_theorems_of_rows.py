@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -74,15 +75,14 @@ def test_a_call_that_asks_for_the_number_of_rows_is_a_condition() -> None:
 
 
 class MixesRowsAtOneLength(nn.Module):
-    """A scan over the tokens; in calls of `TOKENS` + 5 tokens and five rows, each row also gets the mean of all."""
+    """Running sums over a number that Python makes of that of the tokens, which no recording of open length has.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.scan = nn.LSTM(8, 8, batch_first=True)
+    In calls of `TOKENS` + 5 tokens and five rows, each row also gets the mean of all.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The outputs."""
-        scanned: Tensor = self.scan(x)[0]
+        scanned = x.cumsum(1) / math.comb(x.shape[1], 2)
         return scanned + scanned.mean(0) if x.shape[1] == TOKENS + 5 and x.shape[0] == 5 else scanned
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from orderproof import audit
 from orderproof.errors import UsageError
 from orderproof.models import from_module
-from orderproof.subject_spec import parse_layout
+from orderproof.subject_spec import StatedMask, parse_layout
 
 IDS = torch.randint(0, 60, (2, 9), generator=torch.Generator().manual_seed(0))
 ONES = torch.ones(2, 9, dtype=torch.long)
@@ -149,7 +149,8 @@ def test_the_role_of_an_input_can_be_stated() -> None:
     moving = from_module(build(drops=False), inputs, roles={"ignored": "companion"})
     assert moving.token_axes == (1, 1)
     layout = parse_layout(None, None, roles=["ignored=mask:pads", "where=positions", "x=held"])
-    assert (layout.mask, layout.position_ids, layout.roles) == ("ignored=pads", "where", {"x": "held"})
+    assert layout.mask == StatedMask("ignored", marks_pads=True)
+    assert (layout.position_ids, layout.roles) == ("where", {"x": "held"})
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from tests.theorems.seen_by_mutants import SEEN_BY_MUTANTS_WHEN_MOVED
 from tests.theorems.test_programs import CASES as OPEN_CASES
 from tests.theorems.test_programs import LAWS
 
+LOGIC = "tests.logic."
 MOVED = "moved: "
 OPEN_PROGRAMS = {case.name: case for case in OPEN_CASES}
 MOVED_PROGRAMS = {
@@ -102,15 +103,22 @@ def _arguments(function: Callable[..., None]) -> Iterator[dict[str, Any]]:
         yield {**patched, **{name: value for one in chosen for name, value in one.items()}}
 
 
+def _forget_expressions() -> None:
+    kept = {key: made for key, made in terms._interned.items() if isinstance(made, terms.Constant)}
+    terms._interned.clear()
+    terms._interned.update(kept)
+
+
 def is_noticed(program: str, changed: Change) -> bool:
     """True if a program or a test notices a change."""
     check = passes if ":" in program and not program.startswith(MOVED) else is_proved_as_it_should_be
     if check is is_proved_as_it_should_be:
         recorded(program)
-    return _in_a_fork(lambda: not check(program), changed)
+    return _in_a_fork(lambda: not check(program), changed, fresh=program if program.startswith(LOGIC) else "")
 
 
-def _in_a_fork(notices: Callable[[], bool], changed: Change) -> bool:
+def _in_a_fork(notices: Callable[[], bool], changed: Change, fresh: str = "") -> bool:
+    """True if a change is noticed; a test `fresh` makes its expressions anew, which others may have made before."""
     child = os.fork()
     if child == 0:
         code = PASSED
@@ -118,6 +126,10 @@ def _in_a_fork(notices: Callable[[], bool], changed: Change) -> bool:
             for table in (open_fact._substitution, context._range, solver._product_bounds):
                 table.cache_clear()
             terms._negations.clear()
+            if fresh:
+                _forget_expressions()
+                assert passes(fresh)
+                _forget_expressions()
             with mutated(changed):
                 code = NOTICED if notices() else PASSED
         except BaseException:  # noqa: BLE001: a mutant that crashes the prover is no test of it

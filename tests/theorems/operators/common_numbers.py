@@ -73,7 +73,7 @@ def two_fills(m: Program, x: Tensor) -> Tensor:
 
 
 def endless(m: Program, x: Tensor) -> Tensor:
-    """Scores less a number that may be infinite."""
+    """Scores less a number of the row that may be infinite: rows are NaN or not by all of their tokens."""
     s = scores(m, x)
     return s - torch.where(s.mean(-1, keepdim=True) > 0, math.inf, 0.0)
 

@@ -28,6 +28,7 @@ from orderproof.auditing.record.output_axes import token_layouts
 from orderproof.auditing.search.deviation import measured_deviation
 from orderproof.auditing.search.node_facts import first_violating_node
 from orderproof.auditing.search.witness import WitnessSearch
+from orderproof.errors import INTERNAL_ERROR
 from orderproof.laws import ProvedLaw, TokenDim
 from orderproof.recording.captured_graph import CapturedGraph, ancestors, module_path
 from orderproof.records.audit import Completion, Deviation, Expectation, Finding, Scope, Verdict, Witness
@@ -213,7 +214,8 @@ class Relation:
             evidence = other_layout.search(weights) and evidence
         reason = places.reason or missing
         if evidence is None:
-            if repeatable and self.strict is not None and not self.strict.captured.branches:
+            has_rules = self.strict is not None and not self.strict.captured.branches and INTERNAL_ERROR not in reason
+            if repeatable and has_rules:
                 self.without_rule.add(search.output)
             reason = self._reason_without_witness(reason, search, repeatable=repeatable)
             return Decision("undecided", reason, self._scope_without_proof(), places=places, completion=completion)
