@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +36,47 @@ LAWS = ("--law", "permutation", "--law", "batch", "--law", "stateless")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
-    os.utime(tmp_path / "model.py", ns=(1, 1))  # not just now: it could change in the audit
-
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "orderproof", "audit", *arguments], cwd=tmp_path, capture_output=True, text=True,
-            check=False, env={**os.environ, "COLUMNS": "200"},
-        )  # fmt: skip
-
-    return command
+def audit_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "orderproof", "audit", *arguments], cwd=folder, capture_output=True, text=True,
+        check=False, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
 
 
-@pytest.fixture
-def cut(run: Run, tmp_path: Path) -> dict[str, Any]:
-    done = run("model.py:build", *LAWS, "--budget", "0.001s", "--json", "cut.json")
+def write_model(folder: Path) -> None:
+    (folder / "model.py").write_text(MODEL, encoding="utf-8")
+    os.utime(folder / "model.py", ns=(1, 1))  # not just now: it could change in the audit
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder, and the report of an audit there that was cut short."""
+    folder = tmp_path_factory.mktemp("budget")
+    write_model(folder)
+    done = audit_in(folder, "model.py:build", *LAWS, "--budget", "0.001s", "--json", "cut.json")
     assert done.returncode == 3, done.stderr
     assert "not reached within the budget of 0.001 s" in done.stdout
+    return folder, (folder / "cut.json").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def tmp_path(audited: tuple[Path, str]) -> Path:
+    """The folder, which its report names, as the audit left it."""
+    folder, report = audited
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    write_model(folder)
+    (folder / "cut.json").write_text(report, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return partial(audit_in, tmp_path)
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((tmp_path / "cut.json").read_text(encoding="utf-8"))
     return found
 

@@ -19,6 +19,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.browser import CHROMIUM, WHY_NOT, a_window, from_disk
 from tests.docs.code_blocks import ROOT, blocks
+from tests.pairs import first_soon
 
 FETCHING_ATTRIBUTES = {
     "script": "src",
@@ -124,7 +125,7 @@ def address(site: Path) -> Iterator[str]:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", first_soon(["light", "dark"]))
 def test_browser_fetches_nothing_external_and_search_works(address: str, scheme: str):
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
