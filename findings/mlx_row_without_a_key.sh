@@ -3,8 +3,7 @@
 #
 # Guess:   a row whose keys are all hidden is zeros, as in torch's SDPA, or NaN, whichever form the mask has.
 # True:    a boolean mask gives the mean of all values, hidden ones too: a left-padded row carries its pads on as numbers
-#          that look right. A mask of minus infinities gives NaN. So does nothing of the causal word: with 5 queries and
-#          2 keys the first three queries, which see no key, get the mean too.
+#          that look right. The same mask as minus infinities gives NaN.
 # Package: mlx 0.32.4, mlx-cpu 0.32.4
 # Source:  mlx/fast.cpp, scaled_dot_product_attention: where(mask, scores, finfo.min)
 set -euo pipefail
