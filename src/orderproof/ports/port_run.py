@@ -18,7 +18,6 @@ from typing import Any
 from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall, PortLaw
 from orderproof.laws.ports.port_law import ABILITIES
-from orderproof.optional_packages import missing_packages
 from orderproof.ports.call_failure import explained_failure
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
@@ -91,8 +90,7 @@ class PortRun:
     def first_run(self) -> EngineRun:
         """The calls on the checkpoint as it is saved."""
         if not self.engine.is_installed:
-            missing = " and ".join(missing_packages(*self.engine.packages))
-            return EngineRun(load_failure=f"{missing} is not installed: {self.engine.how_to_install}")
+            return EngineRun(load_failure=self.engine.missing)
         return self._run({})
 
     @cached_property

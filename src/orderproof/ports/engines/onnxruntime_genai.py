@@ -1,0 +1,15 @@
+"""ONNX Runtime generate() with its own model builder, in an environment of its own."""
+
+from __future__ import annotations
+
+from orderproof.ports.engines.environment_engine import EnvironmentEngine
+from orderproof.ports.environments.install import Requirements
+
+ENGINE = EnvironmentEngine(
+    name="onnxruntime-genai",
+    title="ONNX Runtime generate()",
+    distribution="onnxruntime-genai",
+    abilities=frozenset({"prefill", "chunks", "greedy"}),
+    requirements=Requirements("onnxruntime-genai", "0.18.0"),
+    side="onnxruntime_genai_side.py",
+)
