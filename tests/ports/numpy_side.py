@@ -9,6 +9,7 @@ import json
 import math
 import os
 import struct
+import sys
 import time
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def load(folder):
     difference = Path(os.environ["DIFFERENCE_FILE"]).read_text(encoding="utf-8")
     if difference == "refuses":
         raise ValueError("unknown key 'rope_parameters'")
-    print("an engine that prints")
+    sys.stdout.write("an engine that prints\n")
     os.write(1, b"{}\n")
     return Model(folder, difference)
 
@@ -55,7 +56,9 @@ def read_weights(file):
 
 class Model:
     def __init__(self, folder, difference):
-        self.config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | OTHER_VALUES.get(difference, {})
+        self.config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | OTHER_VALUES.get(
+            difference, {}
+        )
         self.weights = read_weights(folder / "model.safetensors")
         self.difference = difference
         if difference == "in float16":
@@ -88,7 +91,7 @@ class Model:
     def batch(self, rows):
         longest = max(map(len, rows)) if self.difference == "pads counted" else 0
         starts = [max(0, longest - len(row)) for row in rows]
-        return [self.forward(row, range(start, start + len(row))) for start, row in zip(starts, rows)]
+        return [self.forward(row, range(start, start + len(row))) for start, row in zip(starts, rows, strict=True)]
 
     def greedy(self, row, count):
         tokens = list(row)
@@ -153,7 +156,9 @@ class Model:
         table = self.rotary(kind, width, positions)
         q, k = (self.rotate(part, *table) for part in (q, k))
         q = q * self.temperature(positions)[:, None]
-        scale = (width if self.difference == "scale of the head" else config.get("query_pre_attn_scalar") or width) ** -0.5
+        scale = (
+            width if self.difference == "scale of the head" else config.get("query_pre_attn_scalar") or width
+        ) ** -0.5
         scores = self.capped(q @ np.repeat(k, heads // groups, 0).transpose(0, 2, 1) * scale, "attn_logit_softcapping")
         scores = np.where(self.visible(count, kind), scores, -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -74,10 +74,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("numpy")
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(c, id=f"{c.subject[:12]} {c.difference}", marks=() if c.difference in SOON else pytest.mark.slow)
-             for c in CASES]
-)  # fmt: skip
+def _parameters() -> list[Any]:
+    names = [f"{case.subject[:12]} {case.difference}" for case in CASES]
+    marks = [() if case.difference in SOON else pytest.mark.slow for case in CASES]
+    return [pytest.param(case, id=name, marks=mark) for case, name, mark in zip(CASES, names, marks, strict=True)]
+
+
+@pytest.mark.parametrize("case", _parameters())
 def test_a_planted_difference_is_found_and_named(case: Case, place: Path) -> None:
     (finding,) = audit(case.subject, against=numpy_engine(place, case.difference), laws=[case.law]).findings
     assert finding.verdict == "refuted", finding.reason

@@ -1,6 +1,6 @@
 """An engine in a process of its own, with limits of time and memory: what it does there costs one call its result.
 
-The process loads the checkpoint and makes call after call, as `engine_side.serving` says. It is forked from this process
+The process loads the checkpoint and makes call after call, as `engine_side.serving` says. It is forked from this one
 for an engine that is installed here, and from the process of another environment for one that has its own. One that
 dies or takes too long is replaced by one that starts with the next call.
 """

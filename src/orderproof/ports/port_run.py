@@ -22,8 +22,8 @@ from orderproof.ports.call_failure import explained_failure
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
 from orderproof.ports.comparison import Profile, check_scores, profile, resolution, rounding, tolerance
-from orderproof.ports.engine_files import Output
 from orderproof.ports.engine_process import EngineLimits, EngineRun, run_engine
+from orderproof.ports.engine_side.serving import Output
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
 from orderproof.ports.explanation import Explanation, FoundCause, explain
 from orderproof.ports.older_config import older_keys

@@ -1,4 +1,4 @@
-"""Layer norms whose mean is not subtracted: LN(x) = w (x - m) / sqrt(var + eps) + b  in place of  RMS(x) = w x / rms(x)."""
+"""Norms whose mean is not subtracted: w x / rms(x) + b in place of w (x - mean) / sqrt(variance + epsilon) + b."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters that were rounded to a half precision when the checkpoint was converted, and are computed with in float32."""
+"""Parameters that a conversion rounded to a half precision; the arithmetic is in float32."""
 
 from __future__ import annotations
 

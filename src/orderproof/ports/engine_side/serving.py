@@ -79,7 +79,7 @@ class LoadedModel:
         raise NotImplementedError
 
 
-Output = list[Scores] | list[int] if sys.version_info >= (3, 10) else Any  # of each row, or generated token ids
+Output = list[Scores] | list[int]  # of each row, or generated token ids
 OwnErrors = tuple[type[BaseException], ...]
 
 
@@ -244,7 +244,7 @@ def main(side: str) -> None:
     while (request := read_line(requests)) is not None:
         if "folder" not in request:
             continue
-        if sys.platform != "linux":  # where libraries do not survive a fork
+        if not sys.platform.startswith("linux"):  # where libraries do not survive a fork
             serve_checkpoint(engine, request, requests, answers)
             continue
         library, parent = ctypes.CDLL(None), os.getpid()

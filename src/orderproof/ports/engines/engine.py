@@ -92,7 +92,7 @@ class InferenceEngine(ABC):
 
     @property
     def missing(self) -> str:
-        """What is not installed, and the command that installs it."""
+        """The packages that are not installed, and the command that installs them."""
         return f"{' and '.join(missing_packages(*self.packages))} is not installed: {self.how_to_install}"
 
     @property

@@ -41,7 +41,9 @@ class EnvironmentEngine(InferenceEngine):
 
     def for_version(self, version: str) -> InferenceEngine:
         if not _VERSION.fullmatch(version):
-            raise UsageError(f"expected a version as {self.name}@{self.requirements.version}; got {self.name}@{version}")
+            raise UsageError(
+                f"expected a version as {self.name}@{self.requirements.version}; got {self.name}@{version}"
+            )
         return replace(self, name=f"{self.name}@{version}", wanted=version)
 
     def for_target(self, target: str) -> InferenceEngine:

@@ -57,7 +57,7 @@ class Environment:
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
-        """What was installed; empty if nothing whole is there."""
+        """The record of the installation; empty if nothing whole is there."""
         try:
             return dict(json.loads((self.folder / RECORD).read_text(encoding="utf-8")))
         except (OSError, ValueError):

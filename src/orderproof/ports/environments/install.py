@@ -86,7 +86,9 @@ def _run(command: Sequence[str], label: str) -> None:
     if done.returncode == 0:
         return
     lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:] or ["no output"]
+    errors = (
+        [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:] or ["no output"]
+    )
     if any(_NO_SPACE in line for line in lines):
         raise EngineError(f"{label} cannot be installed: no space is left on the disk of {engines_folder()}")
     if errors[-1].startswith(_NOT_FOUND):

@@ -106,14 +106,17 @@ class ServedEngine(EngineProcess):
         self.send(request.line(self.session))
 
     def interrupt(self) -> None:
+        """End the child."""
         forked_process.kill_tree(self.server.process.pid, itself=False)
         self._next_line(time.monotonic() + END_SECONDS)
 
     def end_description(self) -> str:
+        """The server itself has ended."""
         self.server.has_ended = True
         return "all its checkpoints share"
 
     def stop(self) -> None:
+        """Let the child end."""
         if not self.server.has_ended:
             self.send({})
 
