@@ -16,7 +16,12 @@ def engines() -> dict[str, InferenceEngine]:
 
 
 def find_engine(spec: str) -> InferenceEngine:
-    """The engine for NAME or NAME:TARGET, installed or not. Raises `UsageError` if it is unknown or takes no target."""
+    """The engine for NAME, NAME:TARGET, NAME@VERSION or NAME@VERSION:TARGET, installed or not.
+
+    Raises `UsageError` if it is unknown, or takes no target or no version.
+    """
     name, _, target = spec.partition(":")
+    name, _, version = name.partition("@")
     engine = registry.lookup(name, engines(), "an engine")
+    engine = engine.for_version(version) if version else engine
     return engine.for_target(target) if target or engine.needs_target else engine
