@@ -46,6 +46,8 @@ def audit(
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
     role: options.Role = None,
+    shape: options.Shape = None,
+    example: options.Example = None,
     mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
     budget: options.Budget = None,
@@ -94,7 +96,9 @@ def audit(
     against = options.with_interpreter(against, engine_python)
     files = ReportFiles(json, html, junit, sarif, markdown, certificate)
     check_writable(*files.paths, source=subject)
-    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
+    layout = parse_layout(
+        token_axis, output_axes, together=together, mode=mode, roles=role, shapes=shape, example=example
+    )
     expected = options.parse_expectations(expect)
     allowed = TimeAllowed(timeout, None if budget is None else options.parse_duration(budget))
     determined = Determined.of(ctx, Path.cwd())

@@ -13,7 +13,15 @@ from orderproof.catalogue.laws import compares_engines, find_law, needs_training
 from orderproof.cli import completion
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
-from orderproof.subject_spec import MODEL_KINDS, MODES, check_length, kind_assumption, parse_layout, parse_stated_axes
+from orderproof.subject_spec import (
+    MODEL_KINDS,
+    MODES,
+    check_length,
+    kind_assumption,
+    parse_layout,
+    parse_shapes,
+    parse_stated_axes,
+)
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
@@ -258,6 +266,23 @@ Role = Annotated[
         help="State the role of an argument of file.py:name instead of deriving it: mask (mask:real and mask:pads say "
         "where 1 or True is), positions, documents, companion (moves with the tokens), held (the same in every call; "
         "of an argument that is not given: its default) or cache; repeatable.",
+    ),
+]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        callback=_checking(parse_shapes),
+        metavar="NAME=2x80x320",
+        help="State the sizes of an input of an ONNX file that the file leaves open; repeatable.",
+    ),
+]
+Example = Annotated[
+    str | None,
+    typer.Option(
+        "--example",
+        metavar="FILE.npz",
+        help="Example inputs from a file of numpy.savez, by the names of the inputs; those that it lacks are drawn.",
     ),
 ]
 
