@@ -3,8 +3,8 @@
     python tools/training_page.py docs/evidence/training/training.md
 
 A row is a tiny model of one architecture with random weights, a collator and a loss. Every law of training steps is
-measured, but for that of several ranks; proofs are left out, and rollouts are those of `generate`. Samples have 5, 9 and
-4 tokens, and some collators get labels of their last half.
+measured, but for that of several ranks; proofs are left out, and rollouts are those of `generate`. Samples have 5, 9
+and 4 tokens, and some collators get labels of their last half.
 """
 
 from __future__ import annotations
