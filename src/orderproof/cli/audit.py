@@ -54,6 +54,7 @@ def audit(
     fast: options.Fast = False,
     against: options.Against = None,
     allow_network: options.AllowNetwork = False,
+    jax_python: options.JaxPython = None,
     details: options.Details = False,
     quiet: options.Quiet = False,
     baseline: options.BaselineFile = None,
@@ -89,6 +90,7 @@ def audit(
     """
     from orderproof.report.file_output import check_writable
 
+    del jax_python  # its callback names it
     del watch  # `ConfiguredCommand` runs the command again
     files = ReportFiles(json, html, junit, sarif, markdown, certificate)
     check_writable(*files.paths, source=subject)
