@@ -1,4 +1,4 @@
-"""What a process of JAX answered for the models of `subjects.py`, so that tests without jax have its programs.
+"""The answers of a process of JAX for the models of `subjects.py`, so that tests without jax have its programs.
 
 Record it again, with an interpreter that has jax, flax and equinox, by
 

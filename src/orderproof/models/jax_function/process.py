@@ -116,7 +116,7 @@ class JaxProcess:
         return found
 
     def call(self, inputs: Sequence[Tensor]) -> dict[str, Tensor]:
-        """What JAX computes for inputs, by the names of the outputs. Raises `SubjectError`."""
+        """The outputs that JAX computes for inputs, by the names of the outputs. Raises `SubjectError`."""
         given = {f"input {k}": x.detach().contiguous() for k, x in enumerate(inputs)}
         head, arrays = self.ask({"do": "call"}, given)
         return {name: arrays[f"output {k}"] for k, name in enumerate(head["output_names"])}

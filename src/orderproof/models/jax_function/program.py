@@ -24,7 +24,7 @@ _LINES = Lines()
 
 @dataclass(frozen=True)
 class Run:
-    """What the equations of one call share."""
+    """The values that the equations of one call share."""
 
     constants: Mapping[str, Tensor]
     known: Known

@@ -70,7 +70,7 @@ class _Equations:
         return found if found is not None and found.name == name else None
 
     def _kept_axis(self, atom: int | Atom, name: str, shape: Sequence[Any]) -> tuple[int | Atom, int] | None:
-        """What a reduction along one axis reduces, and the axis, if the axis stays with one entry or is repeated."""
+        """The input of a reduction along one axis, and the axis, if it stays with one entry or is repeated."""
         restored: Equation | None = None
         for _ in range(8):
             e = self.by_output.get(atom) if isinstance(atom, int) else None

@@ -1,1 +1,1 @@
-"""What runs in the process of JAX, by its path: it imports jax and nothing of this package."""
+"""The code that runs in the process of JAX, by its path: it imports jax and nothing of this package."""

@@ -23,7 +23,7 @@ INFERENCE = {"deterministic": True, "train": False, "training": False, "is_train
 
 
 class Unusable(Exception):
-    """What the file gives is no model that can be audited; the message says why."""
+    """The file gives no model that can be audited; the message says why."""
 
 
 @dataclass(frozen=True)
