@@ -5,8 +5,9 @@
 
 With padding on the left, position ids start with 0 at the first real token. A model that takes none has to count them
 by its mask, or use differences only, if its rows are padded on the left: as the example shows, or, without an example,
-if it is a plain module that is causal. It never reads pads on the right, so its mask is for pads on the left. An
-encoder that counts pads serves rows padded on the right; the report says so and does not fail it.
+if it is causal. It never reads pads on the right, so its mask is for pads on the left. An encoder that counts pads
+serves rows padded on the right, and so does the decoder of an encoder-decoder, whose rows start with one token and no
+prompt; the report says so and does not fail it.
 Source: elementary; broken by padding masks that are applied only to batches of more than one row, by masks and
 positions taken from the first row, and by positions that count pads (ndif-team/nnsight#673, huggingface/peft#54).
 """
@@ -73,8 +74,8 @@ class BatchComposition(MeasuredLaw):
 
 def _padded_left(adapter: ModelAdapter) -> Iterator[Comparison]:
     """The comparisons of rows padded on the left: they decide if the rows of users are."""
-    decides = "left" in (adapter.padded_sides or adapter.usual_sides)
-    decides = decides or "positions" in adapter.supported_inputs or not adapter.has_positions
+    decides = "positions" in adapter.supported_inputs or not adapter.has_positions
+    decides = decides or "left" in (adapter.padded_sides or adapter.usual_sides)
     for place, alone in (("in a batch with a longer row", False), ("in a batch of one row", True)):
         yield Comparison(
             f"padded on the left {place}", partial(_compare_padded, left=PADS, right=0, alone=alone),
