@@ -44,6 +44,8 @@ COUNT_BY_MASK = Remedy(
 class BatchComposition(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
         return "it takes one row at a time" if adapter.batch_size < MIN_ROWS else super().inapplicable_reason(adapter)
 
