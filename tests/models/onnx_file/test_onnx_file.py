@@ -146,7 +146,7 @@ def test_a_cache_has_no_tokens_and_a_mask_shows_all(saved) -> None:
     subject = load(path)
     assert len(subject.token_axes) == 1
     assert "computed for each number of tokens: past_key_values.0.key (zeros)" in subject.notes
-    assert [finding.verdict for finding in audit(path, laws=("causal", "batch")).findings] == ["proved", "proved"]
+    assert {finding.verdict for finding in audit(path, laws=("causal", "batch")).findings} == {"proved"}
 
 
 QUANTIZED = {"scale": np.array(0.01, np.float32), "zero": np.array(3, np.uint8)}
