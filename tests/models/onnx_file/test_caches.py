@@ -98,6 +98,7 @@ def test_laws_of_caches_hold_on_the_file(merged: bool, tmp_path: Path) -> None:
     finding = prove(str(path), "causal")
     assert (finding.verdict, finding.output) == ("proved", "logits")  # the cache is no output
     assert finding.theorem is not None
+    assert finding.theorem.proved
 
 
 def test_positions_that_restart_in_each_call_fail_at_their_node(tmp_path: Path) -> None:

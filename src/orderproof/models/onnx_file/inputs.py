@@ -101,8 +101,8 @@ def computed_value(entry: Entry, known: Mapping[str, int], cached: int = 0) -> V
 def _tokens(known: Mapping[str, int]) -> int | None:
     """The number of tokens in the sizes of a call; None if they have several."""
     of_all = ("batch", "past", "total")  # names of sizes that are not the tokens of the call
-    left = {n for name, n in known.items() if not any(word in name.lower() for word in of_all)}
-    return left.pop() if len(left) == 1 else None
+    left = [n for name, n in known.items() if not any(word in name.lower() for word in of_all)]
+    return left[0] if left and all(n == left[0] for n in left) else None  # an open size has no hash
 
 
 def example_inputs(
