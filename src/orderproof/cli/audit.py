@@ -55,6 +55,7 @@ def audit(
     strict: options.Strict = False,
     fast: options.Fast = False,
     against: options.Against = None,
+    engine_python: options.EnginePython = None,
     allow_network: options.AllowNetwork = False,
     details: options.Details = False,
     quiet: options.Quiet = False,
@@ -92,6 +93,7 @@ def audit(
     from orderproof.report.file_output import check_writable
 
     del watch  # `ConfiguredCommand` runs the command again
+    against = options.with_interpreter(against, engine_python)
     files = ReportFiles(json, html, junit, sarif, markdown, certificate)
     check_writable(*files.paths, source=subject)
     layout = parse_layout(

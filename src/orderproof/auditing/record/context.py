@@ -137,6 +137,14 @@ class AuditContext(RecordedCall):
             runs.remember(*self.recording.compared)
         return runs
 
+    @cached_property
+    def low_rank_execution(self) -> SubjectExecution:
+        """How to run a copy of the module in which large matrices have low rank: calls of it take a short time."""
+        failure = "the graph has the weights of the module"
+        return replace(
+            self.execution, weights="low rank", graph_failure=failure, float64_parameters=Float64Parameters()
+        )
+
     def random_execution(self, seed: int) -> SubjectExecution:
         """How to run the subject with random weights: a copy of the module, or its graph if it cannot be copied."""
         wide = Float64Parameters(on_use=self.float64_parameters.on_use)
