@@ -106,13 +106,15 @@ def _read(path: Path) -> Any:
     import onnx
     from onnx import inliner
 
+    from orderproof.models.onnx_file.operators.safe_softmax import with_safe_softmax
+
     try:
         model = onnx.load(str(path))
     except Exception as error:  # protobuf and onnx raise errors of many classes for a damaged file
         raise SubjectError(f"{path}: it cannot be read as an ONNX file: {first_line(error)}") from error
     if not model.graph.node:
         raise SubjectError(f"{path}: it cannot be read as an ONNX file: its graph has no nodes")
-    return inliner.inline_local_functions(model) if model.functions else model
+    return with_safe_softmax(inliner.inline_local_functions(model) if model.functions else model)
 
 
 def _compared(path: Path, graph: OnnxModule, calls: Sequence[Callable[[], object]]) -> str:
