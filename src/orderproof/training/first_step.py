@@ -65,7 +65,8 @@ class FirstStepAudit:
                 )  # fmt: skip
                 found, cost = self._report(step, limited, name, share)
         except Exception as error:  # noqa: BLE001 - the run must go on
-            return self.refuse(failure_reason(error))
+            self.refuse(failure_reason(error))
+            return None
         (log.warning if found.violations else log.info)("orderproof: %s %s", summary_sentence(found), cost)
         for finding in found.violations:
             log.warning("orderproof: %s %s: %s. %s", finding.code, finding.law, finding.reason, finding.remedy)
