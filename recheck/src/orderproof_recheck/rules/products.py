@@ -55,11 +55,8 @@ def product_sum(factors: Sequence[Fact]) -> Predicates:
 
 
 def added(step: Step, first: Predicates, second: Predicates) -> Predicates:
-    """The sum of two elements. Next to a mask an ordinary number does not count."""
-    hidden = some(
-        every(first.hidden, some(second.hidden, second.ordinary)),
-        every(second.hidden, some(first.hidden, first.ordinary)),
-    )
+    """The sum of two elements. Next to a mask an ordinary number does not count, and a lower one hides, too."""
+    hidden = some(every(first.hidden, second.at_most_ordinary), every(second.hidden, first.at_most_ordinary))
     if hidden is not FALSE:
         step.assume(FINITE_SCORES_ASSUMPTION)
     return Predicates(

@@ -128,7 +128,7 @@ def diagonal(call: OpenOperation) -> OpenFact:
 
 @DIAGONAL.moved
 def moved_diagonal(call: MovedOperation) -> MovedFact:
-    """The diagonal of two dimensions that move alike."""
+    """The diagonal of two dimensions that move in the same way."""
     fact, (offset, first, second) = call.operand, _diagonal_of(call)
     pair = [fact.dims[first], fact.dims[second]]
     if offset or not call.context.equal_sizes(size(pair[0]), size(pair[1])):
