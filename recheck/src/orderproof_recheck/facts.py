@@ -127,6 +127,7 @@ class Fact:
     common: Common | None = field(default=None, compare=False)
     sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
     largest: Largest | None = field(default=None, compare=False)
+    unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
 
     @property
     def same(self) -> Formula:

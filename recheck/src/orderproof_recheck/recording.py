@@ -21,6 +21,7 @@ from orderproof_recheck.logic.terms import Term, integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
+from orderproof_recheck.rules.triangular import has_unit_diagonal
 from orderproof_recheck.setting import Obligation, Setting
 from orderproof_recheck.statements import (
     BATCH,
@@ -155,6 +156,7 @@ def _step(
         rule = OPERATORS[step.name].rule
         derived = without_common_numbers(step, rule, rule(step))
         note_largest(step)
+        step.unit_diagonal = has_unit_diagonal(step)
         step.require_all_read()
     for claim in step.claims:
         new = claim.functions - setting.functions - {step.node}

@@ -86,6 +86,7 @@ class Step:
     common: Common | None = None  # of its result
     sum_of: tuple[Fact, int] | None = None  # likewise
     largest: dict[int, Largest | None] = field(default_factory=dict)  # by number of the result
+    unit_diagonal: bool = False  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
     @property
@@ -225,7 +226,7 @@ class Step:
         known = own.zero is found.zero or (own.zero is FALSE and self.need_not_vanish(found.zero))
         return replace(
             claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of,
-            largest=self.largest.get(result),
+            largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
         )  # fmt: skip
 
     def need_not_vanish(self, zero: Formula) -> bool:
