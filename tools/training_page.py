@@ -3,7 +3,8 @@
     python tools/training_page.py docs/evidence/training/training.md
 
 A row is a tiny model of one architecture with random weights, a collator and a loss. Every law of training steps is
-measured; proofs are left out. Samples have 5, 9 and 4 tokens, and some collators get labels of their last half.
+measured, but for that of several ranks; proofs are left out, and rollouts are those of `generate`. Samples have 5, 9
+and 4 tokens, and some collators get labels of their last half.
 """
 
 from __future__ import annotations
@@ -150,7 +151,9 @@ def report_of(row: Row) -> Report:
     for name, value in small.items():
         if hasattr(config, name):
             setattr(config, name, value)
-    given = StepInputs(AutoModelForCausalLM.from_config(config), None, row.compute, row.collate, row.samples)
+    given = StepInputs(
+        AutoModelForCausalLM.from_config(config), None, row.compute, row.collate, row.samples, "generate"
+    )
     step = dataclasses.replace(given.step(0), may_be_proved=False)
     *_, report = StepAudit(None, None, row.architecture).reports_of(step)
     return report
@@ -158,7 +161,7 @@ def report_of(row: Row) -> Report:
 
 def page(rows: list[Row]) -> str:
     """The page."""
-    codes = [law.code for law in training_laws()]
+    codes = [law.code for law in training_laws() if law.code != "OP708"]  # which needs a loss of several ranks
     versions = [f"transformers {transformers.__version__}", f"torch {torch.__version__}"]
     if not missing_packages("trl"):
         import trl
@@ -180,7 +183,8 @@ def page(rows: list[Row]) -> str:
             findings = ()
             reasons.setdefault(f"not audited: {' '.join(str(error).split())[:200]}", []).append(_name(row))
         for finding in findings:
-            cells[finding.code] = SIGNS[finding.outcome]
+            if finding.code in cells:
+                cells[finding.code] = SIGNS[finding.outcome]
             if finding.outcome in ("fail", "undecided"):
                 reasons.setdefault(f"{finding.code} {finding.outcome}: {finding.reason}", []).append(_name(row))
         lines.append(f"| {row.architecture} | {row.collator} | {row.loss} | {' | '.join(cells.values())} |")

@@ -5,7 +5,9 @@
     - [write_dependence]: the row of C is known at i if A is known there, and all indices and written values of the row
       are. The rows move by any map.
     - [write_is_a_copy] (case 4): every element of C is one of A or of B.
-    - [write_covers] (case 5): if v is written at indices that contain i, then C i = v. *)
+    - [write_covers] (case 5): if v is written at indices that contain i, then C i = v.
+    - [reduced_writes_in_any_order]: if the values written at one place are added, multiplied or compared, they may come
+      in any order together with their indices. *)
 From Orderproof Require Import preamble fact.
 
 Section Write.
@@ -42,3 +44,21 @@ by have := last_of_none E j; rewrite ffunE at_i eqxx.
 Qed.
 
 End Write.
+
+(** The values that are written at one place are put together by an operation whose order does not matter. *)
+Section Reduced.
+Variables (I J : finType) (V : Type) (zero : V) (op : Monoid.com_law zero).
+
+Definition reduced_write (A : tensor I V) (K : tensor J I) (B : tensor J V) : tensor I V :=
+  [ffun i => op (A i) (\big[op/zero]_(j | K j == i) B j)].
+
+Theorem reduced_writes_in_any_order (p : {perm J}) (A A' : tensor I V) (K K' : tensor J I) (B B' : tensor J V) :
+  fact id (@everywhere _) A A' -> fact p (@everywhere _) K K' -> fact p (@everywhere _) B B' ->
+  fact id (@everywhere _) (reduced_write A K B) (reduced_write A' K' B').
+Proof.
+move=> sameA sameK sameB i _; rewrite !ffunE -(sameA i) //; congr (op _ _).
+rewrite (reindex_inj (@perm_inj _ p)) /=.
+by apply: eq_big => [j | j _]; rewrite ?sameK ?sameB.
+Qed.
+
+End Reduced.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from typing import Any
 
 from orderproof._version import __version__
@@ -170,11 +169,7 @@ def _report(
         layers=getattr(config, "num_hidden_layers", None), detail=reference.summary,
         configuration=effective_config(reference.model),
     )  # fmt: skip
-    used = {
-        engine.distribution: metadata.version(engine.distribution)
-        for engine in engines
-        if engine.distribution and engine.is_installed
-    }
+    used = {name: version for engine in engines for name, version in engine.versions.items()}
     return Report(
         orderproof_version=__version__, subject=subject, findings=tuple(findings), versions={**versions(), **used},
         seconds=round(time.perf_counter() - began, 3),

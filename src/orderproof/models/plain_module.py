@@ -120,6 +120,8 @@ def of_layout(
     if not isinstance(module, nn.Module):
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__
+    if layout.shapes:
+        raise UsageError(f"{name}: expected no shapes with a module, whose example inputs have them; give inputs=")
     _check_device(module, inputs, name)
     mode_notes = switch_mode(module, training=mode == "train")
     if inputs is None and _is_pretrained(module):

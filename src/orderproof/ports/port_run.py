@@ -18,13 +18,12 @@ from typing import Any
 from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall, PortLaw
 from orderproof.laws.ports.port_law import ABILITIES
-from orderproof.optional_packages import missing_packages
 from orderproof.ports.call_failure import explained_failure
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
 from orderproof.ports.comparison import Profile, check_scores, profile, resolution, rounding, tolerance
-from orderproof.ports.engine_files import Output
 from orderproof.ports.engine_process import EngineLimits, EngineRun, run_engine
+from orderproof.ports.engine_side.serving import Output
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
 from orderproof.ports.explanation import Explanation, FoundCause, explain
 from orderproof.ports.older_config import older_keys
@@ -92,8 +91,7 @@ class PortRun:
     def first_run(self) -> EngineRun:
         """The calls on the checkpoint as it is saved."""
         if not self.engine.is_installed:
-            missing = " and ".join(missing_packages(*self.engine.packages))
-            return EngineRun(load_failure=f"{missing} is not installed: {self.engine.how_to_install}")
+            return EngineRun(load_failure=self.engine.missing)
         return self._run({})
 
     @cached_property

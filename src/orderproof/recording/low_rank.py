@@ -1,11 +1,13 @@
 """Weights of low rank in place of those of a large module, for calls whose numbers do not matter.
 
-A recording and the module that was recorded must compute the same with any weights, and which shapes the outputs of a
-call have is taken not to depend on them. With matrices of rank `RANK` a call takes a fraction of the time.
+A recording and the module that was recorded must compute the same with any weights, which shapes the outputs of a call
+have is taken not to depend on them, and a law that is proved for all weights holds for these. With matrices of rank
+`RANK` a call takes a fraction of the time.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
@@ -30,7 +32,7 @@ class LowRank(Tensor):
 
     @staticmethod
     def __new__(cls, left: Tensor, right: Tensor, dtype: torch.dtype) -> Self:
-        """Make one from factors in float32."""
+        """Make one from factors in float32, or float64."""
         made: Self = Tensor._make_wrapper_subclass(cls, (len(left), len(right)), dtype=dtype, device=left.device)
         made.left, made.right = left, right
         return made
@@ -59,9 +61,14 @@ class LowRank(Tensor):
                 return (_product(args[1], args[2]) + args[0]).to(args[2].dtype)
         return func(*tree_map(_dense, args), **tree_map(_dense, dict(kwargs)))
 
+    def in_dtype(self, dtype: torch.dtype) -> LowRank:
+        """The same matrix in another dtype."""
+        wide = torch.float64 if dtype is torch.float64 else self.left.dtype
+        return LowRank(self.left.to(wide), self.right.to(wide), dtype)
+
 
 def _product(x: Tensor, matrix: LowRank) -> Tensor:
-    return (x.float() @ matrix.left) @ matrix.right.t()
+    return (x.to(matrix.left.dtype) @ matrix.left) @ matrix.right.t()
 
 
 def _dense(x: Any) -> Any:
@@ -93,6 +100,18 @@ def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
     finally:
         for part, name, value in places:
             part._parameters[name] = value
+
+
+def low_rank_copy(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
+    """A copy of a module with these weights, the same ones in each dtype; None is that of the module."""
+    with low_rank_weights(module):
+        matrices = {id(p): p for p in module.parameters() if isinstance(p, LowRank)}
+        made: dict[int, Any] = {
+            key: nn.Parameter(p if dtype is None else p.in_dtype(dtype), requires_grad=False)
+            for key, p in matrices.items()
+        }
+        copied = copy.deepcopy(module, made)  # deepcopy takes the values of its memo as made
+    return copied if dtype is None else copied.to(dtype)
 
 
 def call_for_shapes(module: nn.Module, inputs: Sequence[Tensor]) -> Any:

@@ -60,8 +60,9 @@ class FirstStepAudit:
                 copied = logits_of is None and sum(x.numel() for x in model.parameters()) <= LARGEST_COPIED
                 limited = _LimitedLoss(loss)
                 step = TrainingStep(
-                    part, TrainingBatch.of(batch), limited, tries=2, may_be_copied=copied, may_be_proved=False
-                )
+                    part, TrainingBatch.of(batch), limited, tries=2, may_be_copied=copied, may_be_proved=False,
+                    is_of_run=True,
+                )  # fmt: skip
                 found, cost = self._report(step, limited, name, share)
         except Exception as error:  # noqa: BLE001 - the run must go on
             log.warning("orderproof: the first step is not audited: %s", failure_reason(error))

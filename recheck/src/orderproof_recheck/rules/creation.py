@@ -144,6 +144,30 @@ def scatter(step: Step) -> list[Derived]:
     return [Derived(known if all(map(is_ordinary, numbers)) else replace(known, ordinary=FALSE))]
 
 
+def reduced_writes(step: Step) -> list[Derived]:
+    """Elements at one index added, multiplied or compared: they may come in any order, together with their indices."""
+    if not _is_reduced_in_pairs(step):
+        return scatter(step)
+    fact, places, source = step.fact(0), step.fact(2, "index"), step.fact(3, "src")
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    row = step.further(max(places.axes[dim], source.axes[dim], key=len))
+    own = step.all_digits()
+    pair = [read(x, [row if d == dim else own[d] for d in range(len(own))], step.equal) for x in (places, source)]
+    return [Derived(Predicates(every(read(fact, own, step.equal).same, *(x.same for x in pair))))]
+
+
+def _is_reduced_in_pairs(step: Step) -> bool:
+    """True if each index has one element that is written, and those at one index are put together in any order."""
+    given = [step.argument(k, name) for k, name in ((0, "self"), (2, "index"), (3, "src"))]
+    if step.name not in ("scatter_add", "scatter_reduce") or not all(isinstance(x, Fact) for x in given):
+        return False
+    fact, places, source = given
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    pairs = [(size_of(places, d), size_of(source, d)) for d in range(len(fact.axes))]
+    whole = all(step.equal(a, size_of(fact, d)) for d, (a, _) in enumerate(pairs) if d != dim)
+    return whole and all(step.equal(a, b) for a, b in pairs)
+
+
 def _is_at_most_ordinary(argument: object) -> bool:
     return not isinstance(argument, int | float) or argument < ORDINARY_LIMIT
 
@@ -170,7 +194,11 @@ CREATION: dict[str, Operator] = {
     **operators(
         ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"), empty, READS
     ),
-    **operators(("scatter", "scatter_add", "scatter_reduce"), scatter, Permuted(by_index=_written)),
+    "scatter": Operator(scatter, Permuted(by_index=_written)),
+    **operators(
+        ("scatter_add", "scatter_reduce"), scatter,
+        Permuted((0,), _written, rule=reduced_writes, is_in_any_order=_is_reduced_in_pairs),
+    ),
     **operators(("index_put", "_unsafe_index_put", "index_put_"), index_put),
     **operators(("linspace", "eye"), of_indices),
     **operators(("copy", "copy_"), copy, READS),

@@ -1,14 +1,14 @@
-"""Example inputs of an ONNX file: drawn from their types, shapes and names.
+"""Example inputs of an ONNX file: as they are given, or drawn from their types, shapes and names.
 
 Masks are ones and position ids count from zero; calls decide whether they are what their names say, as of every module.
 Types of tokens are zero, and a cache has no tokens; these are computed for each number of tokens. Everything else is
-drawn: numbers, or ids below the size of the table that they read.
+drawn: numbers, or ids below the size of the table that they read. Sizes that the file fixes stay fixed.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -20,10 +20,8 @@ from orderproof.errors import SubjectError
 from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.onnx_file.module import OnnxModule, input_entries
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
+from orderproof.models.onnx_file.sizes import Size, size_of
 from orderproof.models.onnx_file.tables import id_bound
-
-ROWS, TOKENS = 2, 7  # of the examples; other sizes are drawn from them
-Size = int | str
 
 
 @dataclass(frozen=True)
@@ -63,28 +61,11 @@ class WithComputedInputs(PassesKeywordsOn):
         )
 
 
-def _example(entry: Entry, known: dict[str, int]) -> Tensor:
+def _example(entry: Entry, known: Mapping[str, int]) -> Tensor:
     sizes = [size_of(size, known) for size in entry.sizes]
     if entry.kind == "positions":
         return torch.arange(sizes[-1], dtype=entry.dtype).expand(sizes).clone()
     return torch.full(sizes, 1 if entry.kind == "ones" else 0, dtype=entry.dtype)
-
-
-def size_of(size: Size, known: dict[str, int]) -> int:
-    """A size: a number, a name, or a sum of these; the length of a cache is zero."""
-    if isinstance(size, int):
-        return size
-    if size in known:
-        return known[size]
-    if "+" in size:
-        parts = [part.strip() for part in size.split("+")]
-        return sum(int(part) if part.isdigit() else size_of(part, known) for part in parts)
-    if "past" in size.lower():
-        return 0
-    tokens = [n for name, n in known.items() if "batch" not in name.lower()]
-    if len(set(tokens)) != 1:
-        raise SubjectError(f"the size {size!r} of an input is not known from the others; give inputs=")
-    return tokens[0]
 
 
 def entries_of(model: ModelProto, name: str) -> list[Entry]:
@@ -108,18 +89,17 @@ def _kind(name: str, dtype: torch.dtype, sizes: Sequence[Size]) -> str:
     return "zeros" if cache or "token_type" in name or "segment" in name else "drawn"
 
 
-def example_inputs(model: ModelProto, entries: Sequence[Entry]) -> dict[str, Tensor]:
-    """Example values by name, but for inputs of zeros, which follow from the others."""
+def example_inputs(
+    model: ModelProto, entries: Sequence[Entry], given: Mapping[str, Tensor], sizes: Mapping[str, int]
+) -> dict[str, Tensor]:
+    """Example values by name, but for inputs of zeros that are not given, which follow from the others."""
     generator = torch.Generator().manual_seed(0)
-    sizes: dict[str, int] = {}
-    for entry in entries:
-        for axis, size in enumerate(entry.sizes):
-            if isinstance(size, str):
-                sizes.setdefault(size, ROWS if axis == 0 and len(entry.sizes) > 1 else TOKENS)
     found = {}
     for entry in entries:
         shape = [size_of(size, sizes) for size in entry.sizes]
-        if entry.kind in ("ones", "positions"):
+        if entry.name in given:
+            found[entry.name] = given[entry.name]
+        elif entry.kind in ("ones", "positions"):
             found[entry.name] = _example(entry, sizes)
         elif entry.kind == "drawn" and entry.dtype.is_floating_point:
             found[entry.name] = torch.randn(shape, generator=generator).to(entry.dtype)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from orderproof.errors import SubjectError, UsageError, first_line
 from orderproof.models.plain_module import Inputs, of_layout
@@ -21,50 +22,72 @@ if TYPE_CHECKING:
 
 
 def load_onnx(
-    path: Path, *, inputs: Inputs | None = None, layout: Layout = NO_LAYOUT, assume: Mapping[str, Any] | None = None
+    path: Path,
+    *,
+    inputs: Inputs | None = None,
+    layout: Layout = NO_LAYOUT,
+    assume: Mapping[str, Any] | None = None,
+    length: int | None = None,
 ) -> Subject:
     """Read a file and build a subject from its graph.
 
     Args:
         path: The file; tensors that it stores outside must be in its folder.
-        inputs: Example inputs in the order of the graph, instead of those that are drawn.
+        inputs: Example inputs by name, or in the order of the graph; those that are not given are drawn.
         layout: What the user states of its axes.
         assume: See `from_module`.
+        length: Of the example inputs [tokens], where the file leaves it open.
 
     Raises:
         SubjectError: It is no ONNX file, an operator has no translation, or the translation differs from ONNX Runtime.
         UsageError: onnx is not installed, or an argument does not fit.
 
     """
-    require_packages(f"{path.name}: reading an ONNX file", "onnx", extra="onnx")
+    name = path.name
+    require_packages(f"{name}: reading an ONNX file", "onnx", extra="onnx")
+    from orderproof.models.onnx_file import sizes
     from orderproof.models.onnx_file.inputs import WithComputedInputs, entries_of, example_inputs
     from orderproof.models.onnx_file.module import OnnxModule
 
     if layout.mode != "eval":
-        raise UsageError(f"{path.name}: expected no mode with an ONNX file, whose graph is of one mode")
+        raise UsageError(f"{name}: expected no mode with an ONNX file, whose graph is of one mode")
     model = _read(path)
-    graph, notes = OnnxModule(model, path.name).eval(), []
-    entries = entries_of(model, path.name)
-    if inputs is None:
-        inputs = example_inputs(model, entries)
-        if not any(entry.kind == "drawn" for entry in entries):
-            raise SubjectError(f"{path.name}: no input is drawn; give inputs=")
-        if computed := [f"{e.name} ({e.kind})" for e in entries if e.name not in inputs]:
-            notes.append(f"computed for each number of tokens: {', '.join(computed)}")
-    elif not isinstance(inputs, Mapping):
-        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-        inputs = dict(zip(graph.input_names, given, strict=False))
-    module: nn.Module = WithComputedInputs(graph, entries)
-    if all(entry.kind == "drawn" and entry.name in inputs for entry in entries):
-        module, inputs = graph, tuple(inputs[entry.name] for entry in entries)
+    graph, notes = OnnxModule(model, name).eval(), []
+    entries = entries_of(model, name)
+    given = sizes.check_given(_by_name(inputs, graph), entries, name)
+    shapes = {**layout.shapes, **{key: tuple(x.shape) for key, x in given.items()}}
+    open_sizes = sizes.example_sizes(entries, shapes, length, layout, name)
+    examples = example_inputs(model, entries, given, open_sizes)
+    if not examples:
+        raise SubjectError(f"{name}: no input is drawn; give inputs=")
+    if length is not None:
+        sizes.check_length(length, entries, examples, layout, name)
+    elif layout.shapes:
+        length = sizes.stated_length(entries, layout.shapes, layout, name)
+    if computed := [f"{e.name} ({e.kind})" for e in entries if e.name not in examples]:
+        notes.append(f"computed for each number of tokens: {', '.join(computed)}")
     notes.append(
         f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
         "keep their values"
     )
-    subject = of_layout(module, inputs, layout, name=path.name, assume=assume)
+    module, layout = WithComputedInputs(graph, entries), replace(layout, shapes={})
+    subject = of_layout(module, examples, layout, name=name, assume=assume, length=length)
+    subject.wrapped_path = next(place for place, part in subject.module.named_modules() if part is graph)
     notes.append(_compared(path, graph, subject))
     subject.notes = (*notes, *subject.notes)
     return subject
+
+
+def _by_name(inputs: Inputs | None, graph: OnnxModule) -> dict[str, Tensor]:
+    """Example inputs by the names of the graph. Raises `UsageError` for too many."""
+    if isinstance(inputs, Mapping):
+        named = dict(inputs)
+    else:
+        values = () if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        if len(values) > len(graph.input_names):
+            raise UsageError(f"expected inputs for {', '.join(graph.input_names)}; got {len(values)} of them")
+        named = dict(zip(graph.input_names, values, strict=False))
+    return {key: x if isinstance(x, Tensor) else torch.from_numpy(np.asarray(x)) for key, x in named.items()}
 
 
 def _read(path: Path) -> Any:

@@ -4,9 +4,10 @@ Lemma. Which element is written where is not followed.
   1. Along the dimension of the indices, an element of the result agrees in both runs where the element that was there
      agrees, and all indices and written elements along that dimension do.
   2. Moved along another dimension, all operands give the result moved. Along the dimension of the indices, nothing
-     may move: the index of a token is the place of another one.
+     may move: the index of a token is the place of another one. But indices and written elements may move together if
+     those with the same index are added, multiplied or compared: their order does not matter.
 
-Machine-checked (proofs/rules/scatter_lemma.v): write_dependence.
+Machine-checked (proofs/rules/scatter_lemma.v): write_dependence, reduced_writes_in_any_order.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, TRUE, conjunction, disjunction
 from orderproof.theorems.facts.frame import frame
-from orderproof.theorems.facts.moved_fact import MovedFact, still
+from orderproof.theorems.facts.moved_fact import MovedFact, aligned, size, still
 from orderproof.theorems.facts.numbers import number_fact
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, size_of
 from orderproof.theorems.facts.reindexing import with_axes
@@ -28,6 +29,7 @@ from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
 
 SCATTER = operators("scatter", "scatter_add", "scatter_reduce")
+IN_ANY_ORDER = {"scatter_add", "scatter_reduce"}  # torch refuses a reduction that is not symmetric
 INDEXED_WRITE = operators("index_add", "index_copy", "index_fill")
 
 
@@ -52,8 +54,12 @@ def moved_scatter(call: MovedOperation) -> MovedFact:
     dim = int(call.argument(1, "dim")) % max(call.rank, 1)
     facts = [call.fact(x) for x in (call.node.args[0], *call.node.args[2:4]) if isinstance(x, Node)]
     own = still(facts[0].dims[dim], BY_INDEX)
-    for fact in facts[1:]:
-        still(fact.dims[dim], BY_INDEX)
+    others = [fact.dims[dim] for fact in facts[1:]]
+    if call.name in IN_ANY_ORDER and len(others) == 2 and call.context.equal_sizes(*map(size, others)):
+        aligned(others, call.context.equal_sizes)
+    else:
+        for one in others:
+            still(one, BY_INDEX)
     return moved_slices(call, [fact.with_dim(dim, ()) for fact in facts], dim).with_dim(dim, own)
 
 
