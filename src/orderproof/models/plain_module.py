@@ -252,7 +252,7 @@ def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
     for each in (subject, *subject.other_sequences.values()):
         each.model_kind = kind
     if assume:
-        subject.notes = (*subject.notes, f"model_kind is {kind!r}, as assumed by the user")
+        subject.notes = (*subject.notes, f"model_kind is {kind!r}, as stated")
     return subject
 
 
