@@ -37,6 +37,7 @@ class JaxModule(nn.Module):
         self.process = process
         self.loop = Loop()  # a module of this package in which a recording finds loops
         self.calls_jax = False
+        self.weights = nn.Module()  # apart from the names of this class
         self.places: list[tuple[nn.Module, str]] = [self._hold(name, x) for name, x in weights.items()]
         self.register_buffer("real", torch.zeros(()), persistent=False)
         if open_program is not None:
@@ -46,7 +47,7 @@ class JaxModule(nn.Module):
 
     def _hold(self, name: str, weight: Tensor) -> tuple[nn.Module, str]:
         *folders, last = [part or "_" for part in name.split(".")] or ["weight"]
-        place: nn.Module = self
+        place = self.weights
         for folder in folders:
             key = f"{folder}_" if hasattr(place, folder) and folder not in place._modules else folder
             if key not in place._modules:
