@@ -223,7 +223,7 @@ def _keras(model: Any, variables: Any, inputs: Any) -> Callee | None:
     if not model.built:
         model(*(x for _, x in names))
     kept = [v.value for v in model.non_trainable_variables]
-    weights = {f"{k}.{v.path}": v.value for k, v in enumerate(model.trainable_variables)}
+    weights = {f"{k:05d}.{v.path}": v.value for k, v in enumerate(model.trainable_variables)}  # sorted as they are
 
     def function(weights: Any, *args: Any) -> Any:
         return model.stateless_call(list(weights.values()), kept, *args, **flags)[0]

@@ -169,7 +169,7 @@ def convert(call: Primitive) -> Value:
         if name == "bool":
             return x != 0
         if "float" in name:
-            return torch.sym_float(x)  # an open size stays open
+            return x if isinstance(x, torch.SymInt) else float(x)  # an open size stays a size
         return int(x) if isinstance(x, bool | float) else x
     return converted(x, call.dtype(name))
 
