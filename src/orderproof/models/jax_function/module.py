@@ -98,13 +98,14 @@ class JaxModule(nn.Module):
                 return program, known
         shapes = tuple(tuple(int(n) for n in x.shape) for x in inputs)
         programs = _programs.setdefault(self.process, {})
-        if shapes not in programs:
-            programs[shapes] = traced(self.process, shapes, {}, has_weights=not self.places)
-        return programs[shapes], {}
+        key = self.process.spec, shapes
+        if key not in programs:
+            programs[key] = traced(self.process, shapes, {}, has_weights=not self.places)
+        return programs[key], {}
 
 
 # Kept outside of the modules, whose state a call must not change.
-_programs: WeakKeyDictionary[JaxProcess, dict[tuple[tuple[int, ...], ...], JaxProgram]] = WeakKeyDictionary()
+_programs: WeakKeyDictionary[JaxProcess, dict[Any, JaxProgram]] = WeakKeyDictionary()  # by model and shapes
 _compared: WeakKeyDictionary[JaxModule, tuple[Any, bool]] = WeakKeyDictionary()
 
 
