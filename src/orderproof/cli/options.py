@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
@@ -13,7 +15,16 @@ from orderproof.catalogue.laws import compares_engines, find_law, needs_training
 from orderproof.cli import completion
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
-from orderproof.subject_spec import MODEL_KINDS, MODES, check_length, kind_assumption, parse_layout, parse_stated_axes
+from orderproof.subject_spec import (
+    JAX_PYTHON_VARIABLE,
+    MODEL_KINDS,
+    MODES,
+    check_length,
+    kind_assumption,
+    parse_layout,
+    parse_shapes,
+    parse_stated_axes,
+)
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
@@ -37,6 +48,15 @@ def _checking(check: Callable[[Any], object]) -> Callable[[Any], Any]:
 def _check_mode(mode: str) -> None:
     if mode not in MODES:
         raise UsageError(f"expected --mode {' or --mode '.join(MODES)}; got {mode!r}")
+
+
+def _set_jax_python(path: str | None) -> None:
+    """Name the interpreter for this process and those that it starts. Raises `UsageError`."""
+    if path is None:
+        return
+    if shutil.which(path) is None:
+        raise UsageError(f"expected --jax-python to name a Python that can be run; got {path}")
+    os.environ[JAX_PYTHON_VARIABLE] = path
 
 
 def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
@@ -180,6 +200,15 @@ Against = Annotated[
         "See orderproof list engines.",
     ),
 ]
+EnginePython = Annotated[
+    str | None,
+    typer.Option(
+        "--engine-python",
+        metavar="PATH",
+        help="The interpreter of an environment that has the engine of --against, instead of one that "
+        "orderproof engines install made.",
+    ),
+]
 BaselineFile = Annotated[
     Path | None,
     typer.Option("--baseline", metavar="FILE", help="Accept the findings that this file names, until they expire."),
@@ -202,6 +231,15 @@ Watch = Annotated[
 Jobs = Annotated[
     int,
     typer.Option("--jobs", metavar="N", min=1, help="Audit N subjects of the configuration at a time (on Linux)."),
+]
+JaxPython = Annotated[
+    str | None,
+    typer.Option(
+        "--jax-python",
+        metavar="PATH",
+        callback=_checking(_set_jax_python),
+        help="The Python with jax for a model of JAX; by default ORDERPROOF_JAX_PYTHON, or this one.",
+    ),
 ]
 AllowNetwork = Annotated[
     bool, typer.Option("--allow-network", help="Allow the download of a hub id (safetensors only).")
@@ -251,6 +289,23 @@ Role = Annotated[
         "of an argument that is not given: its default) or cache; repeatable.",
     ),
 ]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        callback=_checking(parse_shapes),
+        metavar="NAME=2x80x320",
+        help="State the sizes of an input of an ONNX file that the file leaves open; repeatable.",
+    ),
+]
+Example = Annotated[
+    str | None,
+    typer.Option(
+        "--example",
+        metavar="FILE.npz",
+        help="Example inputs from a file of numpy.savez, by the names of the inputs; those that it lacks are drawn.",
+    ),
+]
 
 
 def parse_duration(text: str) -> float:
@@ -273,6 +328,21 @@ def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:
             raise UsageError(f"expected setting {name!r} once; got {name}={settings[name]} and {text}")
         settings[name] = value
     return settings
+
+
+def with_interpreter(against: list[str] | None, python: str | None) -> list[str] | None:
+    """The engines of --against, of which one runs in this interpreter. Raises `UsageError`."""
+    if python is None:
+        return against
+    from orderproof.ports.engines.registry import find_engine
+
+    own = [spec for spec in against or () if ":" not in spec and find_engine(spec).has_environment]
+    if len(own) != 1:
+        raise UsageError(
+            f"expected --engine-python with one --against of an engine with an environment of its own; got {len(own)} "
+            "of them: name an interpreter as --against ENGINE:PATH"
+        )
+    return [f"{spec}:{python}" if spec == own[0] else spec for spec in against or ()]
 
 
 def check_laws(names: Iterable[str] | None, against: Sequence[str] | None = None) -> None:

@@ -204,6 +204,6 @@ class AuditContext(RecordedCall):
         return {name: tuple(token_dim(token) for token in axes.tokens) for name, axes in self.output_axes.items()}
 
     def dims_for(self, law: ProvedLaw, output: str) -> tuple[TokenDim, ...]:
-        """The token dimensions as a law reads them: a row of attention weights [token, token] is one whole."""
+        """The token dimensions as a law reads them: to laws of whole rows, attention weights and windows are one."""
         dims = self.output_dims[output]
-        return () if law.replaces_whole_rows and len(dims) > 1 else dims
+        return () if law.replaces_whole_rows and (len(dims) > 1 or any(dim.prefix_length < 0 for dim in dims)) else dims
