@@ -15,7 +15,7 @@ from orderproof.errors import CheckpointError, SubjectError, UsageError
 from orderproof.models import load
 from orderproof.models.onnx_file import load_file
 from orderproof.models.onnx_file.module import OnnxModule
-from orderproof.models.onnx_file.stored import is_weight
+from orderproof.models.stored_weights import is_weight
 from orderproof.subject_spec import Layout
 from tests.models.onnx_file.graphs import attention_model, model_of
 
