@@ -139,6 +139,7 @@ def test_a_checkpoint_folder_is_read_as_it_is_and_stays_as_it_is(tmp_path: Path)
     assert port is not None
     assert port.with_older_keys is not None
     assert port.with_older_keys < 1e-5
+    assert 'Or add {"rope_theta": 10000.0' in report.findings[0].remedy
 
 
 def test_a_model_in_memory_is_compared_and_not_changed() -> None:

@@ -92,7 +92,8 @@ def engine_findings(
         except Exception as error:  # noqa: BLE001 - one law that fails must not cost the others
             result = PortResult(law, "undecided", failure_reason(error))
         finding = _finding(run, result, expect.get(law.name))
-        key = (*((each.candidate.setting, each.candidate.assumed) for each in result.explanation.causes), result.beyond)
+        settings = sorted((each.candidate.setting, each.candidate.assumed) for each in result.explanation.causes)
+        key = (*settings, result.beyond)
         if finding.verdict == "refuted" and any(key):
             if (first := causes.setdefault(key, law.code)) != law.code:
                 finding = finding.model_copy(update={"same_cause_as": first, "remedy": ""})

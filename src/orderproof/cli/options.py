@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
@@ -13,7 +15,16 @@ from orderproof.catalogue.laws import compares_engines, find_law, needs_training
 from orderproof.cli import completion
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
-from orderproof.subject_spec import MODEL_KINDS, MODES, check_length, kind_assumption, parse_layout, parse_stated_axes
+from orderproof.subject_spec import (
+    JAX_PYTHON_VARIABLE,
+    MODEL_KINDS,
+    MODES,
+    check_length,
+    kind_assumption,
+    parse_layout,
+    parse_shapes,
+    parse_stated_axes,
+)
 
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
@@ -37,6 +48,15 @@ def _checking(check: Callable[[Any], object]) -> Callable[[Any], Any]:
 def _check_mode(mode: str) -> None:
     if mode not in MODES:
         raise UsageError(f"expected --mode {' or --mode '.join(MODES)}; got {mode!r}")
+
+
+def _set_jax_python(path: str | None) -> None:
+    """Name the interpreter for this process and those that it starts. Raises `UsageError`."""
+    if path is None:
+        return
+    if shutil.which(path) is None:
+        raise UsageError(f"expected --jax-python to name a Python that can be run; got {path}")
+    os.environ[JAX_PYTHON_VARIABLE] = path
 
 
 def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
@@ -212,6 +232,15 @@ Jobs = Annotated[
     int,
     typer.Option("--jobs", metavar="N", min=1, help="Audit N subjects of the configuration at a time (on Linux)."),
 ]
+JaxPython = Annotated[
+    str | None,
+    typer.Option(
+        "--jax-python",
+        metavar="PATH",
+        callback=_checking(_set_jax_python),
+        help="The Python with jax for a model of JAX; by default ORDERPROOF_JAX_PYTHON, or this one.",
+    ),
+]
 AllowNetwork = Annotated[
     bool, typer.Option("--allow-network", help="Allow the download of a hub id (safetensors only).")
 ]
@@ -258,6 +287,23 @@ Role = Annotated[
         help="State the role of an argument of file.py:name instead of deriving it: mask (mask:real and mask:pads say "
         "where 1 or True is), positions, documents, companion (moves with the tokens), held (the same in every call; "
         "of an argument that is not given: its default) or cache; repeatable.",
+    ),
+]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        callback=_checking(parse_shapes),
+        metavar="NAME=2x80x320",
+        help="State the sizes of an input of an ONNX file that the file leaves open; repeatable.",
+    ),
+]
+Example = Annotated[
+    str | None,
+    typer.Option(
+        "--example",
+        metavar="FILE.npz",
+        help="Example inputs from a file of numpy.savez, by the names of the inputs; those that it lacks are drawn.",
     ),
 ]
 

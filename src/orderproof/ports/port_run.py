@@ -38,6 +38,7 @@ from orderproof.ports.reference_checks import (
 from orderproof.ports.tokenizer import write_tokenizer
 from orderproof.records.audit import Verdict
 
+NOT_LOADED = "does not load the checkpoint"
 OLDER_CAUSES = ("rotary base", "partial rotary", "scaling")  # whose settings have other names in older versions
 
 
@@ -141,7 +142,8 @@ class PortRun:
         if (reason := law.inapplicable_reason(model)) is not None:
             return PortResult(law, "not_applicable", reason)
         if run.load_failure and not self.needs_older_keys:
-            return PortResult(law, "undecided", f"{self.engine.name} does not load the checkpoint")
+            why = "" if any(each.ability is None for each in self.laws) else f": {run.load_failure}"
+            return PortResult(law, "undecided", f"{self.engine.name} {NOT_LOADED}{why}")
         used = self.older_run if self.needs_older_keys and self.older_run is not None else run
         output = used.outputs[self.calls[law.name]]
         if isinstance(output, str):
@@ -247,6 +249,8 @@ class PortRun:
             return result
         scores = [each for each in output if isinstance(each, Scores)]
         again = profile(scores, self.reference.outputs(call, double=True), found.tolerance, start=found.start)
+        if again == found:
+            return result  # the engine does not read them
         explanation = Explanation()
         if again.first is not None:
             explanation = self._explain(call, scores, again, self.older_run.defaults)
