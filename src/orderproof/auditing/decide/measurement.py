@@ -113,8 +113,8 @@ def _measure(
         reason = _held_reason(len(completed), results)
     place = _first_difference(law, deciding, calls) if verdict == "refuted" else None
     own = deciding.comparison.remedy
-    remedy = Remedy(text=own) if own else law.remedy_for(adapter, place.kind if place else "")
     line = place.own_frame if place else Frame()
+    remedy = Remedy(text=own) if own else law.remedy_for(adapter, place.kind if place else "", line.text)
     return finding_of(
         law, verdict, reason, expected=expected,
         scope=Scope(length=calls.default_length, weights="these", assumptions=_left_out_lengths(adapter, law)),
