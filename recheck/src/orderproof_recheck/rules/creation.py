@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
+from orderproof_recheck.largest_scores import are_values_at
 from orderproof_recheck.logic.formulas import FALSE, TRUE, every
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of
@@ -141,7 +142,24 @@ def scatter(step: Step) -> list[Derived]:
     low = step.name == "scatter" and "reduce" not in step.kwargs and len(step.args) < 5  # nothing is multiplied
     low = low and all(x.at_most_ordinary is TRUE for x in copied) and all(_is_at_most_ordinary(x) for x in numbers)
     known = replace(found[0].predicates, low=TRUE if low else FALSE)
+    places, source = given[0], given[1]
+    if step.name == "scatter" and len(step.args) == 4 and isinstance(source, Fact) and isinstance(places, Fact):
+        known = _of_scores(step, known, places, source)
     return [Derived(known if all(map(is_ordinary, numbers)) else replace(known, ordinary=FALSE))]
+
+
+def _of_scores(step: Step, known: Predicates, places: Fact, source: Fact) -> Predicates:
+    """The largest scores of each row, written to their own places: an element is the score there, or what was there."""
+    one = places.largest
+    if one is None or not are_values_at(source, one) or one.dims != tuple(range(len(step.shape))):
+        return known
+    if step.dim(step.argument(1, "dim"), len(step.shape)) != one.dim:
+        return known
+    pair = [read(x, step.all_digits(), step.equal) for x in (step.fact(0), one.scores)]
+    return Predicates(
+        known.same, hidden=every(*(x.hidden for x in pair)), ordinary=every(*(x.ordinary for x in pair)),
+        low=every(*(x.at_most_ordinary for x in pair)),
+    )  # fmt: skip
 
 
 def reduced_writes(step: Step) -> list[Derived]:
