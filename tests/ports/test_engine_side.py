@@ -59,7 +59,11 @@ CASES = (
     Case("arch:gemma2", "no softcap of logits", "same_prefill", "final_logit_softcapping", "no softcap"),
     Case("arch:gemma", "exact activation", "same_prefill", "hidden_act", "gelu"),
     Case(
-        "arch:gemma?hidden_size=96", "scale of two decimals", "same_prefill", "scale of embeddings", "rounded to 2 decimals"
+        "arch:gemma?hidden_size=96",
+        "scale of two decimals",
+        "same_prefill",
+        "scale of embeddings",
+        "rounded to 2 decimals",
     ),
     Case("arch:olmo", "root mean square", "same_prefill", "norm", "without the mean subtracted"),
     Case("arch:olmo?clip_qkv=0.5", "no clipping", "same_prefill", "clip_qkv", "absent"),
