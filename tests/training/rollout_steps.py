@@ -119,7 +119,7 @@ def positions_dropped() -> Step:
 
 
 def labels_after_the_end() -> Step:
-    """OP709: 2 labels follow the end of a completion and are counted"""
+    """OP709: labels after the end of a completion are counted: 2, as that of token 8 in row 0"""
     given = batch()
     given["input_ids"][:2, 7] = 2
     given["labels"] = given["input_ids"].masked_fill(given["labels"] == -100, -100)  # fault

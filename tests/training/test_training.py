@@ -132,6 +132,22 @@ def test_a_strict_audit_asks_for_what_the_batch_should_show_and_not_for_what_a_r
     assert (report.exit_code, named.exit_code) == (3, 3)
 
 
+def test_a_loss_of_micro_batches_that_takes_no_single_row_is_asked_with_several() -> None:
+    model, batch, _ = loop_steps.good_left()
+
+    def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        parts = [{name: value[rows] for name, value in batch.items()} for rows in (slice(0, 1), slice(1, 3))]
+        assert all(len(part["labels"]) for part in parts)
+        count = (batch["labels"][:, 1:] != -100).sum()
+        return torch.stack([loop_steps.masked_loss(model, part) * _counted(part) for part in parts]).sum() / count
+
+    def _counted(part: dict[str, Tensor]) -> Tensor:
+        return (part["labels"][:, 1:] != -100).sum()
+
+    outcomes = {f.code: f.outcome for f in training.audit(model, batch, loss).findings}
+    assert (outcomes["OP705"], outcomes["OP706"]) == ("pass", "pass")
+
+
 def _loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
     return loop_steps.masked_loss(model, batch)
 

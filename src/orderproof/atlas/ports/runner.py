@@ -148,7 +148,8 @@ def make_row(request: RowRequest, empty: PortRow) -> PortRow:
         if not request.engine.knows(request.name):
             return empty.model_copy(update={"known": False})
         values = variants(request.name)[request.variant]
-        reference = tiny_reference(ARCH_PREFIX + request.name, values=values)
+        width = request.engine.head_width
+        reference = tiny_reference(ARCH_PREFIX + request.name, values=values, head_width=width)
         plain = request.variant == PLAIN
         laws = [law for law in port_laws() if plain or law.name not in SKIPPED_IN_VARIANTS]
         findings = engine_findings(reference, request.engine, laws, {}, EngineLimits(seconds=ROW_SECONDS / 2))

@@ -59,8 +59,7 @@ def _control(step: TrainingStep, row: int, start: int, end: int) -> float:
 
 
 def _alone(step: TrainingStep, row: int, start: int, end: int, control: float) -> TermComparison:
-    part = step.batch.part(row, start, end)
-    alone = step.logits(part)[0]
+    part, alone = step.alone(row, start, end)
     packed = step.base.logits[row, start : start + len(alone)]
     difference = relative_difference(alone, packed)
     remedy = POSITIONS_UNREAD if difference > UNREAD and step.ignores("positions") else ""

@@ -47,8 +47,7 @@ class PaddedLoss(TrainingLaw):
         rows = (~batch.real).any(1).nonzero().flatten().tolist()
         for row in [row for row in rows if bool(batch.real[row].any())][: min(ROWS_TRIED, step.tries)]:
             start, end = int(first[row]), int(ends[row]) + 1
-            part = batch.part(row, start, end)
-            alone = step.logits(part)[0]
+            part, alone = step.alone(row, start, end)
             padded, kept = logits[row, start : start + len(alone)], real[row, start : start + len(alone)]
             difference = relative_difference(alone[kept[: len(alone)]], padded[kept])
             last = min(end - start, len(alone)) - 1

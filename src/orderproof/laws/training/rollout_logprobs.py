@@ -73,7 +73,7 @@ class RolloutLogprobs(TrainingLaw):
                 f"{generated[k][t]:.4g} by {engine.name}{text}"
             )
             if in_batch:
-                part = batch.part(row, document.start, document.start + len(document.tokens))
+                part, _ = step.alone(row, document.start, document.start + len(document.tokens))
                 output = place + step.offset - batch.shift
                 is_unread = step.ignores("positions") or step.ignores("mask")
                 blame = Blame.MODEL_CALL if is_unread else Blame.OPERATOR
@@ -108,7 +108,7 @@ def _of_loss(step: TrainingStep, documents: Sequence[Document], temperature: flo
     for row, start, tokens, prompt in documents:
         logits, at, first = step.base.logits, row, start
         if alone:
-            logits, at, first = step.logits(step.batch.part(row, start, start + len(tokens))), 0, 0
+            logits, at, first = step.alone(row, start, start + len(tokens))[1][None], 0, 0
         outputs = torch.arange(first + prompt, first + len(tokens)) + step.offset - shift
         own = (logits[at, outputs].double() / temperature).log_softmax(-1)
         found.append([float(x) for x in own[torch.arange(len(outputs)), list(tokens[prompt:])]])
@@ -200,7 +200,7 @@ def _after_end(step: TrainingStep) -> TermComparison | None:
     row, index = after.nonzero()[0].tolist() if bool(after.any()) else is_end.nonzero()[0].tolist()
     return TermComparison(
         "the labels after the ends of completions", float(bool(after.any())), 1.0, remedy=AFTER_END, blame=Blame.TERMS,
-        found=f"{int(after.sum())} labels follow the end of a completion and are counted, as that of token "
+        found=f"labels after the end of a completion are counted: {int(after.sum())}, as that of token "
         f"{index + batch.shift} in row {row}", made=batch.labels,
     )  # fmt: skip
 

@@ -91,6 +91,20 @@ class TrainingStep:
         """The logits of a batch [row, output, vocabulary], whatever its loss. Raises `UnsupportedCallError`."""
         return _joined(self._call(batch)[1]).detach()
 
+    def alone(self, row: int, start: int, end: int) -> tuple[TrainingBatch, Tensor]:
+        """The tokens from `start` to `end` of a row as a batch, and their logits [output, vocabulary].
+
+        A loss that takes no single row gets the row as often as the batch has rows. Raises `UnsupportedCallError`.
+        """
+        part, rows = self.batch.part(row, start, end), len(self.batch.tokens)
+        try:
+            return part, self.logits(part)[0]
+        except UnsupportedCallError:
+            if rows == 1:
+                raise
+        part = part.repeated(rows)
+        return part, self.logits(part)[0]
+
     def loss_of(self, batch: TrainingBatch) -> Any:
         """The loss of a batch, called as it is: on the tensors of the batch themselves."""
         values = batch.values
