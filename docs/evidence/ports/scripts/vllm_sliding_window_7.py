@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from vllm import LLM, SamplingParams
 from transformers import AutoConfig, AutoModelForCausalLM
+from vllm import LLM, SamplingParams
 
 CONFIGS = {
     "cohere2": {
