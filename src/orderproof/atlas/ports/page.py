@@ -46,6 +46,9 @@ STATED_UPSTREAM = {  # by engine and setting: where a project speaks of a differ
     ("llamacpp", "norm_topk_prob"): (
         "[transformers issue 41151](https://github.com/huggingface/transformers/issues/41151), closed"
     ),
+    ("vllm", "sliding_window"): (
+        "a comment of vLLM 0.32.0 in `commandr.py`: the window of the training is `sliding_window` + 1 tokens"
+    ),
     ("ctranslate2", "rope_parameters.rope_type"): (
         "[CTranslate2 issue 1764](https://github.com/OpenNMT/CTranslate2/issues/1764)"
     ),
