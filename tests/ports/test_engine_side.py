@@ -61,7 +61,10 @@ CASES = (
     Case("arch:gemma2", "no softcap of logits", "same_prefill", "final_logit_softcapping", "no softcap"),
     Case("arch:gemma", "exact activation", "same_prefill", "hidden_act", "gelu"),
     Case(
-        "arch:gemma?hidden_size=96", "scale of two decimals", "same_prefill", "scale of embeddings",
+        "arch:gemma?hidden_size=96",
+        "scale of two decimals",
+        "same_prefill",
+        "scale of embeddings",
         "rounded to 2 decimals",
     ),
     Case("arch:qwen3", "epsilon of heads", "same_prefill", "epsilon of k_norm, q_norm", "1e-05"),
