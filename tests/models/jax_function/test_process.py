@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from orderproof.cli import options
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models import load
 from orderproof.models.jax_function import load_function, process
@@ -79,6 +80,16 @@ def test_without_jax_a_file_that_imports_it_says_what_to_install(
     path.write_text("import jax\ndef model():\n    pass\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"needs Python with jax: pip install 'orderproof\[jax\]'"):
         load(f"{path}:model")
+
+
+def test_the_option_names_the_python_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(JAX_PYTHON_VARIABLE, "another")
+    options._set_jax_python(None)
+    assert load_function.jax_python() == "another"
+    options._set_jax_python(sys.executable)
+    assert load_function.jax_python() == sys.executable
+    with pytest.raises(UsageError, match="expected --jax-python to name a Python that can be run"):
+        options._set_jax_python(str(tmp_path / "no-python"))
 
 
 @pytest.mark.parametrize(

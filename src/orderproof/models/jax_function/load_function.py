@@ -75,6 +75,9 @@ def subject_of(process: JaxProcess, layout: Layout = NO_LAYOUT, assume: Mapping[
     examples = {name: arrays[f"input {k}"] for k, name in enumerate(head["inputs"])}
     weights = {name: arrays[f"weight {k}"] for k, name in enumerate(head["weights"])}
     program, why_fixed = _open_program(process, list(examples.values()), has_weights=not weights)
+    if program is not None and (number := _last_filled(process, program, list(examples.values()))):
+        program = traced(process, program.shapes, {**program.limits, "tokens": number}, has_weights=not weights)
+        why_fixed = (*why_fixed, f"at most {number} tokens: with more the model reads past a table, which gives NaN")
     model = JaxModule(process, weights, program).eval()
     module: nn.Module = model
     given: Any = tuple(examples.values())
@@ -117,6 +120,26 @@ def _limits(process: JaxProcess, shapes: Sequence[Sequence[int | str]]) -> dict[
     request = {"do": "limit", "shapes": [list(shape) for shape in shapes], "most": MOST_TOKENS}
     found = {name: process.ask({**request, "name": name})[0]["limit"] for name in names}
     return {name: number for name, number in found.items() if 0 < number < MOST_TOKENS}
+
+
+def _last_filled(process: JaxProcess, program: JaxProgram, examples: Sequence[Tensor]) -> int | None:
+    """The number of tokens from which on JAX gives NaN because it reads past a table of that size; None without one."""
+    for number in program.body.filled_tables(len(examples)):
+        if _is_finite(process, program, examples, number) and not _is_finite(process, program, examples, number + 1):
+            return number
+    return None
+
+
+def _is_finite(process: JaxProcess, program: JaxProgram, examples: Sequence[Tensor], tokens: int) -> bool:
+    """True if JAX computes no NaN with this number of tokens, those of the examples again and again."""
+    inputs = list(examples)
+    for place, shape in enumerate(program.shapes):
+        for d in (d for d, n in enumerate(shape) if n == "tokens"):
+            inputs[place] = inputs[place].index_select(d, torch.arange(tokens) % inputs[place].shape[d])
+    try:
+        return not any(bool(x.isnan().any()) for x in process.call(inputs).values())
+    except SubjectError:
+        return False
 
 
 def _open_shapes(examples: Sequence[Tensor]) -> list[list[list[int | str]]]:

@@ -20,9 +20,13 @@ class Loop(nn.Module):
         """The last state, and the stacked results."""
         if stacked > MAX_STACKED or not state:
             return self._unrolled(step, state, entries, count)
-        return self._rolled(step, state, entries, count, stacked)
+        if stacked:
+            return self._stacking(step, state, entries, count, stacked)
+        for k in range(count):
+            (state,) = step(state, entries, k)
+        return state, []
 
-    def _rolled(
+    def _stacking(
         self, step: Callable[..., list[Any]], state: list[Tensor], entries: Sequence[Tensor], count: Any, stacked: int
     ) -> tuple[list[Tensor], list[Tensor]]:
         first, second, third, fourth = [], [], [], []
@@ -56,4 +60,4 @@ class Loop(nn.Module):
 
 def _filled(found: list[Any]) -> list[Any]:
     """The state and as many results as a loop may stack; those that are missing are never read."""
-    return [*found, *[found[0][0]] * (1 + MAX_STACKED - len(found))]
+    return [*found, *found[-1:] * (1 + MAX_STACKED - len(found))]

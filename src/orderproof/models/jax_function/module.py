@@ -37,6 +37,7 @@ class JaxModule(nn.Module):
         self.process = process
         self.loop = Loop()  # a module of this package in which a recording finds loops
         self.calls_jax = False
+        self.weights = nn.Module()  # apart from the names of this class
         self.places: list[tuple[nn.Module, str]] = [self._hold(name, x) for name, x in weights.items()]
         self.register_buffer("real", torch.zeros(()), persistent=False)
         if open_program is not None:
@@ -46,7 +47,7 @@ class JaxModule(nn.Module):
 
     def _hold(self, name: str, weight: Tensor) -> tuple[nn.Module, str]:
         *folders, last = [part or "_" for part in name.split(".")] or ["weight"]
-        place: nn.Module = self
+        place = self.weights
         for folder in folders:
             key = f"{folder}_" if hasattr(place, folder) and folder not in place._modules else folder
             if key not in place._modules:
@@ -97,13 +98,14 @@ class JaxModule(nn.Module):
                 return program, known
         shapes = tuple(tuple(int(n) for n in x.shape) for x in inputs)
         programs = _programs.setdefault(self.process, {})
-        if shapes not in programs:
-            programs[shapes] = traced(self.process, shapes, {}, has_weights=not self.places)
-        return programs[shapes], {}
+        key = self.process.spec, shapes
+        if key not in programs:
+            programs[key] = traced(self.process, shapes, {}, has_weights=not self.places)
+        return programs[key], {}
 
 
 # Kept outside of the modules, whose state a call must not change.
-_programs: WeakKeyDictionary[JaxProcess, dict[tuple[tuple[int, ...], ...], JaxProgram]] = WeakKeyDictionary()
+_programs: WeakKeyDictionary[JaxProcess, dict[Any, JaxProgram]] = WeakKeyDictionary()  # by model and shapes
 _compared: WeakKeyDictionary[JaxModule, tuple[Any, bool]] = WeakKeyDictionary()
 
 

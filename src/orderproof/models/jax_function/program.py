@@ -36,6 +36,7 @@ class Body:
 
     def __init__(self, data: Mapping[str, Any], chains: Sequence[tuple[Frame, ...]], outer: Mapping[int, str]) -> None:
         self.inputs = tuple(data["inputs"])
+        self.input_shapes = tuple(tuple(aval["shape"]) for aval in data["avals"])
         dtypes = {**outer, **{v: aval["dtype"] for v, aval in zip(self.inputs, data["avals"], strict=True)}}
         self.equations: list[Equation] = []
         for entry in data["equations"]:
@@ -72,6 +73,24 @@ class Body:
                 found = [found]
             values |= zip(equation.outputs, found, strict=True)
         return [value(atom) for atom in self.outputs]
+
+    def filled_tables(self, inputs: int) -> list[int]:
+        """The sizes of tables that are read at indices of sizes alone, and give NaN past their end.
+
+        `inputs`: the number of inputs of the model, which come last; what is computed from them is not of sizes alone.
+        """
+        of_inputs = set(self.inputs[len(self.inputs) - inputs :])
+        shapes: dict[Any, Sequence[Any]] = dict(zip(self.inputs, self.input_shapes, strict=True))
+        found: set[int] = set()
+        for e in self.equations:
+            shapes.update(zip(e.outputs, e.shapes, strict=True))
+            if not of_inputs.isdisjoint(x for x in e.inputs if isinstance(x, int)):
+                of_inputs.update(e.outputs)
+            elif e.name == "gather" and "FILL" in str(e.params["mode"]):
+                table = shapes.get(e.inputs[0], ())
+                places = e.params["dimension_numbers"]["start_index_map"]
+                found |= {n for d, n in enumerate(table) if d in places and isinstance(n, int)}
+        return sorted(found)
 
     def step_of(self, place: int, result: int) -> int | None:
         """The constant that is added to an input to give a result; None if the result is another one."""

@@ -144,7 +144,7 @@ def _nnx(model: Any, variables: Any, inputs: Any) -> Callee | None:
     graph, weights, rest = nnx.split(model, nnx.Param, ...)
 
     def function(weights: Any, *args: Any) -> Any:
-        module = nnx.merge(graph, weights, rest)
+        module = nnx.merge(graph, weights, jax.tree.map(lambda a: a, rest))  # new variables for each call
         return _called(lambda *a, **k: module(*a, **k, **flags), names, args, by_name)
 
     return Callee("flax.nnx.Module", function, nnx.to_pure_dict(weights), names, by_name)
@@ -216,14 +216,14 @@ def _keras(model: Any, variables: Any, inputs: Any) -> Callee | None:
     if keras.backend.backend() != "jax":
         raise Unusable(f"expected Keras with the backend jax (KERAS_BACKEND=jax); got {keras.backend.backend()}")
     whole = isinstance(inputs, dict)  # a functional model takes a dictionary as one argument
-    names = (("inputs", inputs),) if whole else _named(model.call, inputs)[0]
+    names = (("", inputs),) if whole else _named(model.call, inputs)[0]
     flags = _inference(model.call, names) if "training" not in inspect.signature(model.call).parameters else {}
     if "training" in inspect.signature(model.call).parameters:
         flags["training"] = False
     if not model.built:
         model(*(x for _, x in names))
     kept = [v.value for v in model.non_trainable_variables]
-    weights = {f"{k}.{v.path}": v.value for k, v in enumerate(model.trainable_variables)}
+    weights = {f"{k:05d}.{v.path}": v.value for k, v in enumerate(model.trainable_variables)}  # sorted as they are
 
     def function(weights: Any, *args: Any) -> Any:
         return model.stateless_call(list(weights.values()), kept, *args, **flags)[0]
@@ -241,7 +241,7 @@ def flat_inputs(found: Callee) -> tuple[list[tuple[str, Any]], Callable[..., Any
         for path, leaf in entries:
             if isinstance(leaf, jax.Array | np.ndarray):
                 places.append(len(leaves))
-                leaves.append((f"{name}{path_name(path, first='.')}", jnp.asarray(leaf)))
+                leaves.append((f"{name}{path_name(path, first='.' if name else '')}", jnp.asarray(leaf)))
             else:
                 places.append(_Static(leaf))
         trees.append((places, tree))

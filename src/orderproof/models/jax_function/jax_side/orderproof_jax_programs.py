@@ -69,34 +69,42 @@ class Writer:
         for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
             known[variable] = _Known(value)
 
-    def _write(self, jaxpr: Any, known: dict[Any, Any], outer: tuple[Frame, ...], found: list[Any]) -> None:
+    def _write(
+        self, jaxpr: Any, known: dict[Any, Any], outer: tuple[Frame, ...], found: list[Any], info: Any = None
+    ) -> None:
         for equation in jaxpr.eqns:
-            chain = _frames(equation, jaxpr.debug_info, outer)
+            chain = _frames(equation, info or jaxpr.debug_info, outer)
             name = equation.primitive.name
             inner = next((equation.params[key] for key in CALLED if key in equation.params), None)
             if name in CALLS and inner is not None:
-                self._inline(equation, inner, known, chain, found)
+                closed = inner if hasattr(inner, "jaxpr") else core.ClosedJaxpr(inner, ())
+                self._inline(equation, closed, known, chain, found)
+            elif name == "scan" and equation.params["num_carry"] == 0:
+                body = equation.params["jaxpr"].jaxpr.debug_info
+                self._inline(equation, _as_map(equation), known, chain, found, info=body)
             elif not self._drawn(equation, known):
                 found.append(self._equation(equation, name, known, chain))
 
-    def _inline(self, equation: Any, inner: Any, known: dict[Any, Any], chain: Any, found: list[Any]) -> None:
-        closed = inner if hasattr(inner, "jaxpr") else core.ClosedJaxpr(inner, ())
+    def _inline(
+        self, equation: Any, closed: Any, known: dict[Any, Any], chain: Any, found: list[Any], info: Any = None
+    ) -> None:
         within: dict[Any, Any] = {}
         self._hold_constants(closed, within)
         within |= {
             v: known[x] if not isinstance(x, core.Literal) else x
             for v, x in zip(closed.jaxpr.invars, equation.invars, strict=True)
         }
-        self._write(closed.jaxpr, within, chain, found)
+        self._write(closed.jaxpr, within, chain, found, info)
         for variable, x in zip(equation.outvars, closed.jaxpr.outvars, strict=True):
             known[variable] = x if isinstance(x, core.Literal) else within[x]
 
     def _drawn(self, equation: Any, known: dict[Any, Any]) -> bool:
-        """Compute what follows from random keys alone, which JAX alone draws as it does."""
+        """Compute what follows from random keys and counts alone, which JAX alone draws as it does."""
         values = [_value(x, known) for x in equation.invars]
         is_random = equation.primitive.name.startswith(("random_", "threefry")) or any(
             isinstance(v, _Known) and v.random for v in values
         )
+        is_random = is_random or any(str(v.aval.dtype) == "uint32" for v in equation.outvars)  # counts of drawn keys
         if not is_random or any(v is None for v in values):
             return False
         if any(not isinstance(n, int) for v in equation.outvars for n in getattr(v.aval, "shape", ())):
@@ -167,6 +175,14 @@ class Writer:
         if fields:
             return {f: self._parameter(getattr(value, f), chain) for f in fields}
         return str(value)
+
+
+def _as_map(scan: Any) -> Any:
+    """The program of a scan that hands nothing on: its body for all entries at once."""
+    body, consts = scan.params["jaxpr"], scan.params["num_consts"]
+    places = [None] * consts + [0] * (len(scan.invars) - consts)
+    function = jax.vmap(core.jaxpr_as_fun(body), in_axes=places)
+    return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in scan.invars))
 
 
 class _Known:

@@ -166,8 +166,11 @@ def convert(call: Primitive) -> Value:
     """Another dtype. Numbers too large for integers become the largest one, and NaN zero."""
     x, name = call.inputs[0], str(call.param("new_dtype"))
     if not isinstance(x, Tensor):
-        kind = bool if name == "bool" else float if "float" in name else None
-        return kind(x) if kind else int(x) if isinstance(x, bool | float) else x
+        if name == "bool":
+            return x != 0
+        if "float" in name:
+            return x if isinstance(x, torch.SymInt) else float(x)  # an open size stays a size
+        return int(x) if isinstance(x, bool | float) else x
     return converted(x, call.dtype(name))
 
 
