@@ -5,6 +5,7 @@
     - [write_dependence]: the row of C is known at i if A is known there, and all indices and written values of the row
       are. The rows move by any map.
     - [write_is_a_copy] (case 4): every element of C is one of A or of B.
+    - [write_of_own_scores]: scores written at their own indices are the scores there.
     - [write_covers] (case 5): if v is written at indices that contain i, then C i = v.
     - [reduced_writes_in_any_order]: if the values written at one place are added, multiplied or compared, they may come
       in any order together with their indices. *)
@@ -35,6 +36,13 @@ Qed.
 
 Theorem write_is_a_copy A K B x : (exists y, write A K B x = A y) \/ exists y, write A K B x = B y.
 Proof. by rewrite ffunE; case: last_of => [j|]; [right; exists (x.1, j) | left; exists x]. Qed.
+
+Theorem write_of_own_scores A K B S r i :
+  (forall j, B (r, j) = S (r, K (r, j))) -> write A K B (r, i) = A (r, i) \/ write A K B (r, i) = S (r, i).
+Proof.
+move=> own; rewrite ffunE /=; case E: last_of => [j|]; last by left.
+by right; rewrite own; have := last_of_some E; rewrite ffunE => ->.
+Qed.
 
 Theorem write_covers A K B v r i :
   (forall j, B (r, j) = v) -> (exists j, K (r, j) = i) -> write A K B (r, i) = v.

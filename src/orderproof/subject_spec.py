@@ -39,6 +39,7 @@ WEIGHTS_FILE = "model.safetensors"
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
 ONNX_SUFFIX = ".onnx"
+JAX_PYTHON_VARIABLE = "ORDERPROOF_JAX_PYTHON"  # names the interpreter for models of JAX
 SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name, package.module:name or file.onnx"
 _FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")

@@ -62,7 +62,7 @@ def audit_against(
     show = progress or (lambda text, done, total: None)
     began, findings = time.perf_counter(), list[Finding]()
     show("building the reference", 0, len(engines) + 1)
-    reference = load_reference(subject, seed=seed)
+    reference = load_reference(subject, seed=seed, head_width=max(engine.head_width for engine in engines))
     limits = EngineLimits() if timeout is None else EngineLimits(seconds=timeout)
     for index, engine in enumerate(engines):
         show(f"comparing with {engine.name}", index + 1, len(engines) + 1)

@@ -57,6 +57,7 @@ def audit(
     against: options.Against = None,
     engine_python: options.EnginePython = None,
     allow_network: options.AllowNetwork = False,
+    jax_python: options.JaxPython = None,
     details: options.Details = False,
     quiet: options.Quiet = False,
     baseline: options.BaselineFile = None,
@@ -92,6 +93,7 @@ def audit(
     """
     from orderproof.report.file_output import check_writable
 
+    del jax_python  # its callback names it
     del watch  # `ConfiguredCommand` runs the command again
     against = options.with_interpreter(against, engine_python)
     files = ReportFiles(json, html, junit, sarif, markdown, certificate)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
@@ -14,6 +16,7 @@ from orderproof.cli import completion
 from orderproof.errors import UsageError
 from orderproof.records.audit import Expectation
 from orderproof.subject_spec import (
+    JAX_PYTHON_VARIABLE,
     MODEL_KINDS,
     MODES,
     check_length,
@@ -45,6 +48,15 @@ def _checking(check: Callable[[Any], object]) -> Callable[[Any], Any]:
 def _check_mode(mode: str) -> None:
     if mode not in MODES:
         raise UsageError(f"expected --mode {' or --mode '.join(MODES)}; got {mode!r}")
+
+
+def _set_jax_python(path: str | None) -> None:
+    """Name the interpreter for this process and those that it starts. Raises `UsageError`."""
+    if path is None:
+        return
+    if shutil.which(path) is None:
+        raise UsageError(f"expected --jax-python to name a Python that can be run; got {path}")
+    os.environ[JAX_PYTHON_VARIABLE] = path
 
 
 def parse_expectations(texts: Iterable[str] | None) -> dict[str, Expectation]:
@@ -219,6 +231,15 @@ Watch = Annotated[
 Jobs = Annotated[
     int,
     typer.Option("--jobs", metavar="N", min=1, help="Audit N subjects of the configuration at a time (on Linux)."),
+]
+JaxPython = Annotated[
+    str | None,
+    typer.Option(
+        "--jax-python",
+        metavar="PATH",
+        callback=_checking(_set_jax_python),
+        help="The Python with jax for a model of JAX; by default ORDERPROOF_JAX_PYTHON, or this one.",
+    ),
 ]
 AllowNetwork = Annotated[
     bool, typer.Option("--allow-network", help="Allow the download of a hub id (safetensors only).")

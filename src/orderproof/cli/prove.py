@@ -61,6 +61,7 @@ def prove(
     example: options.Example = None,
     mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
+    jax_python: options.JaxPython = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Prove or refute one law, or measure it. It is expected to hold; --expect LAW=any expects nothing of it.
@@ -75,6 +76,7 @@ def prove(
     """  # noqa: E501
     from orderproof.report.file_output import check_writable
 
+    del jax_python  # its callback names it
     files = ReportFiles(json=json, html=html, junit=junit, sarif=sarif, certificate=certificate)
     check_writable(*files.paths, source=subject)
     layout = parse_layout(

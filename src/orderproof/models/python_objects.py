@@ -19,6 +19,7 @@ from torch.export import ExportedProgram
 
 from orderproof.adapter import ModelAdapter
 from orderproof.errors import OrderproofError, SubjectError, UsageError, first_line
+from orderproof.models.jax_function.load_function import is_of_jax, load_jax
 from orderproof.models.plain_adapter import from_adapter
 from orderproof.models.plain_module import Inputs, of_layout, refuse_layout
 from orderproof.models.subject import Subject
@@ -45,7 +46,10 @@ def load_object(
 
     Raises `SubjectError` if it cannot be imported or called or is no module, and errors of `from_module`.
     """
-    result, name = made_object(spec, seed), object_location(spec)[1]
+    place, name = object_location(spec)
+    if is_of_jax(Path(place).expanduser()):
+        return load_jax(spec, inputs=inputs, layout=layout, assume=assume)
+    result = made_object(spec, seed)
     model, examples = result if isinstance(result, (tuple, list)) and len(result) == 2 else (result, None)
     if isinstance(model, Subject | ModelAdapter):
         kind = f"a {type(model).__name__}, which states its inputs itself"

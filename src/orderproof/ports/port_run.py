@@ -164,9 +164,12 @@ class PortRun:
     def _takes(self, length: int) -> bool:
         """True if the engine returns scores for a prompt of this length [tokens]."""
         if length not in self._taken:
-            call = PortCall("prefill", (self.reference.port_model.tokens(length),))
-            run = self._run(self.older_keys if self.needs_older_keys else {}, [call])
-            self._taken[length] = not isinstance(run.outputs.get(call, ""), str)
+            model = self.reference.port_model
+            near = [size + step for size in (model.window, model.context) if size for step in (-1, 0, 1)]
+            lengths = sorted({2, length, *(each for each in near if each > 0)} - self._taken.keys())
+            calls = {each: PortCall("prefill", (model.tokens(each),)) for each in lengths}  # in one process
+            run = self._run(self.older_keys if self.needs_older_keys else {}, list(calls.values()))
+            self._taken |= {n: not isinstance(run.outputs.get(call, ""), str) for n, call in calls.items()}
         return self._taken[length]
 
     def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:

@@ -73,8 +73,7 @@ class OpenRange:
 
     def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
         self.loops, self.source, self.frame = loops, source, frame
-        line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        self.loop = RecordedLoop(count, loops.new_indices(), line, frame)
+        self.loop = RecordedLoop(count, loops.new_indices(), _line_around(frame), frame)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
         self.locals: list[dict[str, Any]] = []
         self.kept: OwnedState
@@ -164,6 +163,15 @@ class OpenRange:
                 self.loop.lists.append((first, second))
 
 
+def _line_around(frame: FrameType) -> str:
+    """`file.py:12`: the innermost line of the model at a frame or around it."""
+    found: FrameType | None = frame
+    while found is not None and not is_model_code(found.f_code.co_filename):
+        found = found.f_back
+    found = found or frame
+    return f"{Path(found.f_code.co_filename).name}:{found.f_lineno}"
+
+
 def _objects_of_locals(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
     """The objects among the local variables of the model, with their names: those that are not described by value."""
     while frame is not None and not is_recording_frame(frame):
@@ -225,7 +233,7 @@ def _holds_objects(tensor: Tensor) -> bool:
 def _stacks_itself(frame: FrameType) -> bool:
     """True if the function of this frame calls `torch.stack` or `torch.cat` now, and not code that it calls."""
     caller = sys._getframe(1)
-    while not is_model_code(caller.f_code.co_filename):
+    while caller is not frame and not is_model_code(caller.f_code.co_filename):
         if caller.f_back is None:
             return False
         caller = caller.f_back

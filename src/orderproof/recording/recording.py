@@ -54,6 +54,7 @@ from orderproof.recording.replaced_builtins import replaced_builtins
 from orderproof.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
 _active = ContextVar("recording", default=False)
+_compared = ContextVar("recording and its eager calls", default=False)
 
 
 def is_recording() -> bool:
@@ -61,13 +62,18 @@ def is_recording() -> bool:
     return _active.get()
 
 
+def needs_operators() -> bool:
+    """True during a recording and the eager calls that it is compared with, which must run operators of torch."""
+    return _active.get() or _compared.get()
+
+
 @contextmanager
-def _recording() -> Iterator[None]:
-    token = _active.set(True)
+def _within(variable: ContextVar[bool]) -> Iterator[None]:
+    token = variable.set(True)
     try:
         yield
     finally:
-        _active.reset(token)
+        variable.reset(token)
 
 
 class Recording:
@@ -265,7 +271,7 @@ class Recording:
                 recorded.add(alias)
                 if self.compared:
                     self.program.name(alias.tensor, "of the module", name)
-            stack.enter_context(_recording())
+            stack.enter_context(_within(_active))
             stack.enter_context(self._modules_followed())
             stack.enter_context(torch.no_grad())
             stack.enter_context(without_value_checks())
@@ -367,7 +373,7 @@ def record(
         CaptureError: It cannot be recorded. Whatever the module raises is raised too.
 
     """
-    with buffers_with_values(module, values or {}):
+    with buffers_with_values(module, values or {}), _within(_compared):
         return _record(module, inputs)
 
 

@@ -17,6 +17,7 @@ from orderproof.auditing.search import law_runs
 from orderproof.auditing.search.deviation import measured_deviation
 from orderproof.auditing.search.lengths import UNSEEN
 from orderproof.auditing.search.witness import WitnessSearch
+from orderproof.cast_on_use import LowRank
 from orderproof.diagnosis.counterexample import Executor
 from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.diagnosis.tolerances import CLEAR_DIFFERENCE, ROUNDING_RUNS
@@ -25,7 +26,6 @@ from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import from_adapter
 from orderproof.models.hf.adapter import HFAdapter
 from orderproof.recording import low_rank
-from orderproof.recording.low_rank import LowRank
 from tests.models.hf.adapters import tiny_adapter
 
 

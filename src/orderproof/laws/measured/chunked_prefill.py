@@ -15,6 +15,7 @@ from functools import partial
 from itertools import pairwise
 
 from orderproof.errors import UnsupportedCallError, is_internal
+from orderproof.laws.causal_mask_line import cached_line_change
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
@@ -27,6 +28,7 @@ IN_THREE = "in three"
 class ChunkedPrefill(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
     inapplicable_if_unsupported = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
@@ -89,5 +91,6 @@ LAW = ChunkedPrefill(
         ),
     },
     remedies_by_mixing=ON_A_CACHE,
+    line_change=cached_line_change,
     required_inputs=frozenset({"cache"}),
 )

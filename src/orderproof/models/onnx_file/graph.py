@@ -11,8 +11,9 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from torch import Tensor, nn
 
 from orderproof.models.onnx_file.operation import Operation, function_of
-from orderproof.models.onnx_file.stored import attribute_of, constant_of, is_weight, tensor_of
+from orderproof.models.onnx_file.stored import attribute_of, constant_of, tensor_of
 from orderproof.models.onnx_file.values import Value, numbers
+from orderproof.models.stored_weights import is_weight
 
 MAX_NUMBERS = 64  # a list of integers up to this length is a shape, or a list of axes
 

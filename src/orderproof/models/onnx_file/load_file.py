@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,11 @@ from orderproof.models.subject import Subject
 from orderproof.optional_packages import missing_packages, require_packages
 from orderproof.subject_spec import NO_LAYOUT, Layout
 
+SILENT = 4  # of the runtime's messages: only fatal ones, since an error is raised too
+
 if TYPE_CHECKING:
     from orderproof.models.onnx_file.module import OnnxModule
+    from orderproof.models.onnx_file.opened import OpenedFile
 
 
 def load_onnx(
@@ -45,54 +49,47 @@ def load_onnx(
     """
     name = path.name
     require_packages(f"{name}: reading an ONNX file", "onnx", extra="onnx")
-    from orderproof.models.onnx_file import sizes
-    from orderproof.models.onnx_file.inputs import WithComputedInputs, entries_of, example_inputs
-    from orderproof.models.onnx_file.module import OnnxModule
+    from orderproof.models.onnx_file.opened import OpenedFile
 
     if layout.mode != "eval":
         raise UsageError(f"{name}: expected no mode with an ONNX file, whose graph is of one mode")
-    model = _read(path)
-    graph, notes = OnnxModule(model, name).eval(), []
-    entries = entries_of(model, name)
-    given = sizes.check_given(_by_name(inputs, graph), entries, name)
-    shapes = {**layout.shapes, **{key: tuple(x.shape) for key, x in given.items()}}
-    open_sizes = sizes.example_sizes(entries, shapes, length, layout, name)
-    examples = example_inputs(model, entries, given, open_sizes)
-    if not examples:
-        raise SubjectError(f"{name}: no input is drawn; give inputs=")
-    if length is not None:
-        sizes.check_length(length, entries, examples, layout, name)
-    elif layout.shapes:
-        length = sizes.stated_length(entries, layout.shapes, layout, name)
-    if computed := [f"{e.name} ({e.kind})" for e in entries if e.name not in examples]:
-        notes.append(f"computed for each number of tokens: {', '.join(computed)}")
-    notes.append(
-        f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
-        "keep their values"
-    )
-    module, layout = WithComputedInputs(graph, entries), replace(layout, shapes={})
-    subject = of_layout(module, examples, layout, name=name, assume=assume, length=length)
-    subject.wrapped_path = next(place for place, part in subject.module.named_modules() if part is graph)
-    notes.append(_compared(path, graph, subject))
-    subject.notes = (*notes, *subject.notes)
+    file = OpenedFile(_read(path), name, inputs, layout, length)
+    subject, notes = _subject(file, name, replace(layout, shapes={}), assume)
+    subject.wrapped_path = next(place for place, part in subject.module.named_modules() if part is file.graph)
+    calls = [lambda: subject.module(*subject.sample(subject.default_length, 0).inputs)]
+    if file.cache is not None:
+        calls.append(lambda: file.module.on_cache(file.examples, file.tokens))
+    subject.notes = (*file.notes, *notes, _compared(path, file.graph, calls), *subject.notes)
     return subject
 
 
-def _by_name(inputs: Inputs | None, graph: OnnxModule) -> dict[str, Tensor]:
-    """Example inputs by the names of the graph. Raises `UsageError` for too many."""
-    if isinstance(inputs, Mapping):
-        named = dict(inputs)
-    else:
-        values = () if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-        if len(values) > len(graph.input_names):
-            raise UsageError(f"expected inputs for {', '.join(graph.input_names)}; got {len(values)} of them")
-        named = dict(zip(graph.input_names, values, strict=False))
-    return {key: x if isinstance(x, Tensor) else torch.from_numpy(np.asarray(x)) for key, x in named.items()}
+def _subject(
+    file: OpenedFile, name: str, layout: Layout, assume: Mapping[str, Any] | None
+) -> tuple[Subject, tuple[str, ...]]:
+    """The subject, with more tokens than usual if the file needs them, and a note on it. Raises `SubjectError`."""
+    from orderproof.models.onnx_file.baked_length import other_length
+
+    build = partial(of_layout, file.module, layout=layout, name=name, assume=assume)
+    try:
+        return build(file.examples, length=file.length), ()
+    except SubjectError as error:
+        if file.given or not isinstance(file.tokens, str):
+            raise
+        usual = file.sizes[file.tokens]
+        other, kept = other_length(file.graph, lambda count: file.module(**file.examples_of(count)), usual)
+        if kept:
+            raise SubjectError(f"{name}: {kept}") from error
+        if other is None or file.length is not None:
+            raise
+        note = f"audited at {other} tokens, since a call with {usual} fails"
+        return build(file.examples_of(other), length=other), (note,)
 
 
 def _read(path: Path) -> Any:
     import onnx
     from onnx import inliner
+
+    from orderproof.models.onnx_file.operators.safe_softmax import with_safe_softmax
 
     try:
         model = onnx.load(str(path))
@@ -100,49 +97,54 @@ def _read(path: Path) -> Any:
         raise SubjectError(f"{path}: it cannot be read as an ONNX file: {first_line(error)}") from error
     if not model.graph.node:
         raise SubjectError(f"{path}: it cannot be read as an ONNX file: its graph has no nodes")
-    return inliner.inline_local_functions(model) if model.functions else model
+    return with_safe_softmax(inliner.inline_local_functions(model) if model.functions else model)
 
 
-def _compared(path: Path, graph: OnnxModule, subject: Subject) -> str:
-    """A note that the translation computes what ONNX Runtime does. Raises `SubjectError` if it does not."""
+def _compared(path: Path, graph: OnnxModule, calls: Sequence[Callable[[], object]]) -> str:
+    """A note that the translation computes what ONNX Runtime does in these calls. Raises `SubjectError` if not."""
     if missing_packages("onnxruntime"):
         return "onnxruntime is not installed: the translation to torch was compared with nothing"
     import onnxruntime
 
     from orderproof.models.onnx_file.agreement import check_agreement
 
-    calls: list[tuple[tuple[Tensor, ...], dict[str, Tensor]]] = []
-    hook = graph.register_forward_hook(lambda _, given, found: calls.append((given, found)))
+    made: list[tuple[tuple[Any, ...], dict[str, Tensor]]] = []
+    levels = onnxruntime.GraphOptimizationLevel
+    hook = graph.register_forward_hook(lambda _, given, found: made.append((given, found)))
     try:
         with torch.no_grad():
-            subject.module(*subject.sample(subject.default_length, 0).inputs)
+            for call in calls:
+                call()
     finally:
         hook.remove()
-    given, found = calls[-1]
-    feeds = {name: x.numpy() for name, x in zip(graph.input_names, given, strict=True)}
-    levels = onnxruntime.GraphOptimizationLevel
-    try:
-        expected, written = (
-            _run(path, list(found), feeds, level) for level in (levels.ORT_ENABLE_ALL, levels.ORT_DISABLE_ALL)
-        )
-    except Exception as error:  # noqa: BLE001 - the runtime may lack an operator, or refuse a type
-        return f"the translation to torch was compared with nothing: ONNX Runtime fails: {first_line(error)}"
-    check_agreement(path.name, graph, given, found, written)
-    try:
-        check_agreement(path.name, graph, given, found, expected)
-    except SubjectError:
-        gap = max(float(np.abs(a - b).max()) for a, b in zip(expected, written, strict=True) if a.size)
-        return (
-            "the translation to torch computes what ONNX Runtime computes on one example without its graph "
-            f"optimizations, which change an output by {gap:.2g}"
-        )
-    return "the translation to torch computes what ONNX Runtime computes on one example"
+    gaps = []
+    for given, found in made:
+        feeds = {name: _array(x) for name, x in zip(graph.input_names, given, strict=True)}
+        try:
+            expected, written = (
+                _run(path, list(found), feeds, level) for level in (levels.ORT_ENABLE_ALL, levels.ORT_DISABLE_ALL)
+            )
+        except Exception as error:  # noqa: BLE001 - the runtime may lack an operator, or refuse a type
+            return f"the translation to torch was compared with nothing: ONNX Runtime fails: {first_line(error)}"
+        check_agreement(path.name, graph, given, found, written)
+        try:
+            check_agreement(path.name, graph, given, found, expected)
+        except SubjectError:
+            gaps += [float(np.abs(a - b).max()) for a, b in zip(expected, written, strict=True) if a.size]
+    count = "on one example" if len(calls) == 1 else "on one example, and on the cache of that call"
+    same = f"the translation to torch computes what ONNX Runtime computes {count}"
+    return f"{same} without its graph optimizations, which change an output by {max(gaps):.2g}" if gaps else same
+
+
+def _array(value: Any) -> Any:
+    """A tensor or a number that decides a branch, as the runtime takes it."""
+    return value.numpy() if isinstance(value, Tensor) else np.array(value.tolist())
 
 
 def _run(path: Path, names: list[str], feeds: Mapping[str, Any], level: Any) -> list[Any]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = level
+    options.graph_optimization_level, options.log_severity_level = level, SILENT
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return session.run(names, feeds)  # type: ignore[no-any-return]

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from orderproof.errors import SubjectError, UsageError
+from orderproof.models.onnx_file.entries import Entry, Size, is_past, is_row_name
 from orderproof.models.token_axes import resolve_token_axes
 from orderproof.registry import did_you_mean
 from orderproof.subject_spec import TOKEN_AXIS_OPTION, Layout
 
-if TYPE_CHECKING:
-    from orderproof.models.onnx_file.inputs import Entry
-
 ROWS, TOKENS = 2, 7  # of the examples; other sizes are drawn from them
-Size = int | str
 
 
-def size_of(size: Size, known: Mapping[str, int]) -> int:
-    """A size: a number, a name, or a sum of these; the length of a cache is zero."""
+def size_of(size: Size, known: Mapping[str, int], other: int | None) -> int:
+    """A size: a number, a name, or a sum of these; ``other`` is that of a name that is not known."""
     if isinstance(size, int):
         return size
     if size in known:
         return known[size]
     if "+" in size:
         parts = [part.strip() for part in size.split("+")]
-        return sum(int(part) if part.isdigit() else size_of(part, known) for part in parts)
-    if "past" in size.lower():
+        return sum(int(part) if part.isdigit() else size_of(part, known, other) for part in parts)
+    if is_past(size):
         return 0
-    tokens = [n for name, n in known.items() if "batch" not in name.lower()]
-    if len(set(tokens)) != 1:
-        raise SubjectError(f"the size {size!r} of an input is not known from the others; give inputs=")
-    return tokens[0]
+    if other is None:
+        raise SubjectError(f"the size {size!r} of an input is not known from the others; state it with --shape")
+    return other
 
 
 def check_given(given: Mapping[str, Tensor], entries: Sequence[Entry], name: str) -> dict[str, Tensor]:
@@ -67,8 +62,8 @@ def example_sizes(
     tokens = length or stated_length(entries, shapes, layout, name) or TOKENS
     for entry in sorted(entries, key=lambda entry: -len(entry.sizes)):  # a size of one axis may be that of rows
         for axis, size in enumerate(entry.sizes):
-            if isinstance(size, str) and "+" not in size and "past" not in size.lower():
-                is_row = (axis == 0 and len(entry.sizes) > 1) or "batch" in size.lower()
+            if isinstance(size, str) and "+" not in size and not is_past(size):
+                is_row = (axis == 0 and len(entry.sizes) > 1) or is_row_name(size)
                 sizes.setdefault(size, rows if is_row else tokens)
     return sizes
 

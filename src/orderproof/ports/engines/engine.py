@@ -40,6 +40,7 @@ class InferenceEngine(ABC):
     target: str = ""  # of NAME:TARGET
     needs_target: bool = False  # it is named as NAME:TARGET
     has_environment: bool = False  # it runs in another interpreter
+    head_width: int = 0  # the least width of a head that it takes; 0: any
 
     def for_version(self, version: str) -> InferenceEngine:
         """The engine for the part of NAME@VERSION after the sign. Raises `UsageError`."""

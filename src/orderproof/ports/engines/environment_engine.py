@@ -65,7 +65,7 @@ class EnvironmentEngine(InferenceEngine):
     def versions(self) -> Mapping[str, str]:
         if self.target:
             with suppress(EngineError):  # a finding says why it cannot be imported
-                return self.server().versions
+                return {self.distribution: self.server().versions.get(self.distribution, "of another name")}
         known = not self.target and self.is_installed
         return {self.distribution: self.environment.version} if known else {}
 

@@ -1,0 +1,1 @@
+"""Primitives of JAX, one file for each family."""
