@@ -3,6 +3,7 @@
     python benchmarks/checkpoints.py                                     100, 250, 500, 1000 and 3000 million parameters
     python benchmarks/checkpoints.py --millions 234 500                  other sizes
     python benchmarks/checkpoints.py --before /tmp/before/src            and of an earlier build, in turn
+    python benchmarks/checkpoints.py --measured sizes.json               keep what is measured, and go on from there
     python benchmarks/checkpoints.py --markdown docs/evidence/benchmarks/checkpoints.md    and write the page
 
 The checkpoints are decoders of the kind of Qwen2 with random weights in bfloat16, written by this command.
@@ -11,7 +12,8 @@ file      the safetensors of the checkpoint
 peak      the largest sum, at one time, of the memory of all processes of the command, where a page that several
           processes share counts once: pages of the mapped file count too
 seconds   processor time of the command and all processes that it starts, imports included, on one thread
-forward   processor seconds of one call of the model with 64 tokens in float32, and in float64
+forward   processor seconds of one call of the model with 64 tokens in float32, and in float64, up to 1.5 billion
+          parameters
 growth    the seconds by which a size takes longer than the one above it, for each 100 million further parameters, and
           over the time by which its call in float64 takes longer
 Each number is of one run, unless --repeats is given: then the least time and the largest memory.
@@ -27,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -45,7 +47,9 @@ MOST_IN_FILE = 1e9  # [bytes] of weights
 ADDED_MEMORY = 1.0  # [GB] the most that is wanted, besides the file
 ADDED_FORWARDS = 12  # the most float64 calls of further parameters that is wanted for them
 FORWARD_TOKENS = 64
-MOST_IN_FLOAT64 = 1.5e9  # parameters of a model that is called in float64, with 8 bytes each
+MOST_CALLED = 1.5e9  # parameters of a model that is called in float32 and float64, with 8 bytes each
+NEXT_SIZE = 8e9  # parameters, to which the last two sizes are continued
+SAMPLING_SHARE = 20  # times as long as it takes to read the memory of a process: of a large one it takes long
 FORWARD = """
 import sys, time, torch, transformers
 torch.set_num_threads(1)
@@ -82,7 +86,7 @@ class Size:
 
     parameters: int
     gigabytes: float  # of the file
-    float32: float  # [s] of one call
+    float32: float | None  # [s] of one call
     float64: float | None
     costs: dict[str, Cost]  # by build
 
@@ -101,13 +105,31 @@ class Size:
         now, before = self.costs["now"], self.costs.get("before")
         cells = (
             f"{self.parameters / 1e6:.0f} million", f"{self.gigabytes:.2f}", f"{now.gigabytes:.2f}",
-            f"{now.gigabytes - self.gigabytes:.2f}", f"{now.seconds:.1f}", f"{self.float32:.2f}",
-            f"{now.seconds / self.float32:.0f}", "" if self.float64 is None else f"{self.float64:.2f}",
+            f"{now.gigabytes - self.gigabytes:.2f}", f"{now.seconds:.1f}", _seconds(self.float32),
+            "" if self.float32 is None else f"{now.seconds / self.float32:.0f}", _seconds(self.float64),
             *self.growth(smaller),
         )  # fmt: skip
         if before is None:
             return cells
         return (*cells, f"{before.gigabytes:.2f}", f"{before.seconds:.1f}", f"{now.seconds / before.seconds:.2f}")
+
+
+def _seconds(found: float | None) -> str:
+    return "" if found is None else f"{found:.2f}"
+
+
+def continued(sizes: Sequence[Size]) -> str:
+    """What a larger size needs, if it grows as the last two sizes do."""
+    if len(sizes) < 2:
+        return ""
+    smaller, larger = sizes[-2:]
+    part = (NEXT_SIZE - larger.parameters) / (larger.parameters - smaller.parameters)
+    of = [(size.gigabytes, size.costs["now"].gigabytes, size.costs["now"].seconds) for size in (smaller, larger)]
+    file, peak, seconds = (y + part * (y - x) for x, y in zip(*of, strict=True))
+    return (
+        f"Continued from the last two sizes, {NEXT_SIZE / 1e9:g} billion parameters have a file of {file:.1f} GB and "
+        f"need {peak:.1f} GB of memory, the file included, and {seconds:.0f} s."
+    )
 
 
 def configuration(millions: float) -> object:
@@ -177,8 +199,9 @@ def audit(folder: Path, source: Path, arguments: Sequence[str] = ()) -> Cost:
     )
     most = 0.0
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        began = time.process_time()
         most = max(most, sum(map(proportional_memory, process_tree(process.pid))))
-        time.sleep(SAMPLING_INTERVAL)
+        time.sleep(max(SAMPLING_INTERVAL, SAMPLING_SHARE * (time.process_time() - began)))
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Cost(usage.ru_utime + usage.ru_stime, most / 1e3, process.returncode)
@@ -198,8 +221,8 @@ def measured(millions: float, builds: dict[str, Path], repeats: int) -> Size:
         folder = Path(name)
         parameters = write_checkpoint(folder, millions)
         size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) / 1e9
-        forward = forward_seconds(folder, "float32")
-        wide = forward_seconds(folder, "float64") if parameters <= MOST_IN_FLOAT64 else None
+        called = parameters <= MOST_CALLED
+        forward, wide = (forward_seconds(folder, dtype) if called else None for dtype in ("float32", "float64"))
         runs: dict[str, list[Cost]] = {build: [] for build in builds}
         for _ in range(repeats):
             for build, source in builds.items():
@@ -214,7 +237,18 @@ def measured(millions: float, builds: dict[str, Path], repeats: int) -> Size:
     return Size(parameters, size, forward, wide, best)
 
 
-def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str) -> str:
+def read_sizes(path: Path | None) -> dict[str, Size]:
+    """The sizes that were measured before, by their millions of parameters."""
+    if path is None or not path.is_file():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        millions: Size(**{**size, "costs": {build: Cost(**cost) for build, cost in size["costs"].items()}})
+        for millions, size in found.items()
+    }
+
+
+def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str, more: str = "") -> str:
     """The page in Markdown."""
     explained = (__doc__ or "").split("\n\n")
     lines = [
@@ -225,8 +259,9 @@ def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str) -> 
         "```text\n" + explained[3].strip() + "\n```",
         "\n".join(f"| {' | '.join(each)} |" for each in (header, ["---:"] * len(header), *rows)),
         f"Wanted: a peak of at most the file and {ADDED_MEMORY:g} GB, and a growth of at most {ADDED_FORWARDS} calls.",
+        more,
     ]
-    return "\n\n".join(lines) + "\n"
+    return "\n\n".join(filter(None, lines)) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -235,6 +270,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--millions", type=float, nargs="+", default=MILLIONS, help="parameters in millions")
     parser.add_argument("--before", type=Path, help="the src folder of an earlier build")
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--measured", type=Path, metavar="PATH", help="a JSON file of sizes that are measured already")
     parser.add_argument("--markdown", type=Path, metavar="PATH", help="write the page to this file")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="only write the first checkpoint to this folder")
     chosen = parser.parse_args(arguments)
@@ -247,19 +283,23 @@ def main(arguments: list[str] | None = None) -> int:
         builds["before"] = chosen.before
     header = (*HEADER, *(HEADER_BEFORE if chosen.before else ()))
     print("\t".join(header), flush=True)
-    rows = []
-    smaller: Size | None = None
+    known, sizes, rows = read_sizes(chosen.measured), list[Size](), []
     for millions in chosen.millions:
-        size = measured(millions, builds, chosen.repeats)
-        rows.append(size.cells(smaller))
+        size = known.get(f"{millions:g}") or measured(millions, builds, chosen.repeats)
+        known[f"{millions:g}"] = size
+        if chosen.measured:
+            text = json.dumps({key: asdict(each) for key, each in known.items()}, indent=1)
+            chosen.measured.write_text(text + "\n", encoding="utf-8")
+        rows.append(size.cells(sizes[-1] if sizes else None))
+        sizes.append(size)
         print("\t".join(rows[-1]), flush=True)
-        smaller = size
+    print(continued(sizes))
     if chosen.markdown:
         options = (
             "" if tuple(chosen.millions) == MILLIONS else f" --millions {' '.join(f'{m:g}' for m in chosen.millions)}"
         )
         options += " --before BEFORE/src" if chosen.before else ""
-        text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"))
+        text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"), continued(sizes))
         chosen.markdown.write_text(text, encoding="utf-8")
     return 0
 

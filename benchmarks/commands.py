@@ -26,8 +26,8 @@ COMMAND = "python benchmarks/commands.py --markdown docs/evidence/benchmarks/com
 LIMIT = 1.0  # [s] of processor time
 REPEATS = 3
 COMMANDS = (
-    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "conventions", "explain", "init", "list",
-    "ports", "recheck", "repro", "sensitivity", "training",
+    "", "audit", "prove", "atlas", "card", "claims", "compare", "ceiling", "conventions", "engines", "explain", "init",
+    "list", "ports", "recheck", "repro", "sensitivity", "training",
 )  # fmt: skip
 ANSWERS = (
     *(f"{name} --help".strip() for name in COMMANDS),
@@ -48,6 +48,7 @@ REFUSALS = (
     "recheck missing.json",
     "repro OP402 missing_file",
     "ports nosuch",
+    "engines install mlx",
     "claims 99",
     "ceiling nothing",
     "conventions torch.spda",

@@ -4,6 +4,8 @@
     - [maximum_of_visible]: if two rows agree except at entries that are masked in both, and some entry is visible, they
       have the same maximum.
     - [log_sum_exp_of_visible]: the same for log sum exp, where masked entries have e a = 0. No visible entry is needed.
+    - [largest_is_not_below]: the largest entry is not below another one of the row; [largest_is_visible]: it is visible
+      if some entry is; [selected_row_is_visible]: so it stays if entries below another one are hidden.
     - [maximum_all_masked]: the maximum of a row of one number m is m: a wholly masked row keeps its dependences. *)
 From Orderproof Require Import preamble fact.
 From mathcomp Require Import order.
@@ -33,6 +35,26 @@ Qed.
 
 Theorem maximum_all_masked (m : V) (j : J) : is_maximum m [ffun _ => m].
 Proof. by split; [exists j; rewrite ffunE | move=> k; rewrite ffunE]. Qed.
+
+Theorem largest_is_not_below a v t : is_maximum v a -> (exists j, a j = t) -> (v < t)%O = false.
+Proof. by move=> [_ largest] [j <-]; apply: le_gtF. Qed.
+
+Theorem largest_is_visible (visible : J -> bool) (low : V) a v j :
+  (forall k, ~~ visible k -> (a k < low)%O) -> (exists2 k, visible k & (low <= a k)%O) ->
+  is_maximum v a -> a j = v -> visible j.
+Proof.
+move=> masked [k _ low_k] [_ largest] jv; apply/idPn => /masked.
+by rewrite jv ltNge (le_trans low_k (largest k)).
+Qed.
+
+Theorem selected_row_is_visible (visible : J -> bool) (low : V) a v t :
+  (forall k, ~~ visible k -> (a k < low)%O) -> (exists2 k, visible k & (low <= a k)%O) ->
+  is_maximum v a -> (exists j, a j = t) -> exists j, visible j /\ (a j < t)%O = false.
+Proof.
+move=> masked seen is_max ranked; have [[j jv] _] := is_max; exists j; split.
+  exact: largest_is_visible masked seen is_max jv.
+by rewrite jv; apply: largest_is_not_below is_max ranked.
+Qed.
 
 End Maximum.
 

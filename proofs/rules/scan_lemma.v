@@ -7,6 +7,7 @@
     - [cumulative_sum_reads_prefix], [convolution_reads_window]: two operators and their windows.
     - [cumulative_sum_not_determined] (case 3): moved along the dimension, C is not determined.
     - [sorted_values_invariant] (case 3): but the sorted values of a row do not depend on its order.
+    - [top_contains_largest]: the indices of largest entries contain that of the largest one.
     - [top_contains_visible] (case 4): if a row has at most k visible entries and all others are smaller, the indices
       of the k largest contain every visible one.
     - [top_cuts_visible] (case 4): with more than k visible entries they do not contain all of them. *)
@@ -67,6 +68,13 @@ Import Order.Theory.
 
 (** A set of indices of largest entries: none outside is larger than one inside. *)
 Definition is_top (top : {set J}) : Prop := forall i j, i \in top -> j \notin top -> (a j <= a i)%O.
+
+Theorem top_contains_largest (top : {set J}) i0 :
+  is_top top -> i0 \in top -> exists2 j, j \in top & forall k, (a k <= a j)%O.
+Proof.
+move=> ranked in0; case: (@Order.TotalTheory.arg_maxP _ _ _ i0 (mem top) a in0) => j jin largest.
+by exists j => // k; case: (boolP (k \in top)) => [/largest|/(ranked _ _ jin)].
+Qed.
 
 Theorem top_contains_visible (top : {set J}) :
   (forall i j, i \in visible -> j \notin visible -> (a j < a i)%O) ->

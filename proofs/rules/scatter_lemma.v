@@ -5,7 +5,10 @@
     - [write_dependence]: the row of C is known at i if A is known there, and all indices and written values of the row
       are. The rows move by any map.
     - [write_is_a_copy] (case 4): every element of C is one of A or of B.
-    - [write_covers] (case 5): if v is written at indices that contain i, then C i = v. *)
+    - [write_of_own_scores]: scores written at their own indices are the scores there.
+    - [write_covers] (case 5): if v is written at indices that contain i, then C i = v.
+    - [reduced_writes_in_any_order]: if the values written at one place are added, multiplied or compared, they may come
+      in any order together with their indices. *)
 From Orderproof Require Import preamble fact.
 
 Section Write.
@@ -34,6 +37,13 @@ Qed.
 Theorem write_is_a_copy A K B x : (exists y, write A K B x = A y) \/ exists y, write A K B x = B y.
 Proof. by rewrite ffunE; case: last_of => [j|]; [right; exists (x.1, j) | left; exists x]. Qed.
 
+Theorem write_of_own_scores A K B S r i :
+  (forall j, B (r, j) = S (r, K (r, j))) -> write A K B (r, i) = A (r, i) \/ write A K B (r, i) = S (r, i).
+Proof.
+move=> own; rewrite ffunE /=; case E: last_of => [j|]; last by left.
+by right; rewrite own; have := last_of_some E; rewrite ffunE => ->.
+Qed.
+
 Theorem write_covers A K B v r i :
   (forall j, B (r, j) = v) -> (exists j, K (r, j) = i) -> write A K B (r, i) = v.
 Proof.
@@ -42,3 +52,21 @@ by have := last_of_none E j; rewrite ffunE at_i eqxx.
 Qed.
 
 End Write.
+
+(** The values that are written at one place are put together by an operation whose order does not matter. *)
+Section Reduced.
+Variables (I J : finType) (V : Type) (zero : V) (op : Monoid.com_law zero).
+
+Definition reduced_write (A : tensor I V) (K : tensor J I) (B : tensor J V) : tensor I V :=
+  [ffun i => op (A i) (\big[op/zero]_(j | K j == i) B j)].
+
+Theorem reduced_writes_in_any_order (p : {perm J}) (A A' : tensor I V) (K K' : tensor J I) (B B' : tensor J V) :
+  fact id (@everywhere _) A A' -> fact p (@everywhere _) K K' -> fact p (@everywhere _) B B' ->
+  fact id (@everywhere _) (reduced_write A K B) (reduced_write A' K' B').
+Proof.
+move=> sameA sameK sameB i _; rewrite !ffunE -(sameA i) //; congr (op _ _).
+rewrite (reindex_inj (@perm_inj _ p)) /=.
+by apply: eq_big => [j | j _]; rewrite ?sameK ?sameB.
+Qed.
+
+End Reduced.

@@ -3,6 +3,7 @@
     A X = B with A lower triangular: row i says that the sum of A[i, j] X[j, k] over j <= i is B[i, k].
     - [triangular_solve_dependence] (case 1): if two systems agree in rows up to i, read where j <= i only, and no
       diagonal entry there is zero, then their solutions agree in rows up to i.
+    - [inverse_is_triangular]: the solution for the identity, with a diagonal of ones, is zero above the diagonal.
     - [triangular_columns] (case 2): the columns of B are solved one by one, so a map of the columns of B is one of X.
     - [triangular_not_determined] (case 3): with [[1, 0], [1, 1]], the solution for [1, 0] is [1, -1], for [0, 1] it
       is [0, 1]: exchanging the rows of B does not exchange those of X. *)
@@ -34,6 +35,16 @@ by rewrite sameA ?(ltnW j_i) // IH ?(leq_trans j_i i_m) // (ltn_trans j_i i_t).
 Qed.
 
 End Triangular.
+
+Theorem inverse_is_triangular (F : fieldType) n (A X : 'M[F]_n) :
+  solves A X 1%:M -> (forall i : 'I_n, A i i = 1) -> forall i k : 'I_n, (i < k)%N -> X i k = 0.
+Proof.
+move=> sol ones i k; have [m] := ubnP i; elim: m i => // m IH i; rewrite ltnS => i_m i_k.
+have := sol i k; rewrite (bigD1 i) //= ones mul1r big1 ?addr0 => [->|j /andP[j_i j_ne]].
+  by rewrite mxE -val_eqE (ltn_eqF i_k).
+have ji : (j < i)%N by rewrite ltn_neqAle j_ne.
+by rewrite (IH j) ?mulr0 // ?(leq_trans ji i_m) // (ltn_trans ji i_k).
+Qed.
 
 Theorem triangular_columns (F : fieldType) n a b (f : 'I_b -> 'I_a) (A : 'M[F]_n) (X B : 'M[F]_(n, a)) :
   solves A X B -> solves A (\matrix_(i, k) X i (f k)) (\matrix_(i, k) B i (f k)).

@@ -8,6 +8,8 @@
     - [scores_of_moved_tokens], [softmax_of_moved_scores]: P Q (P K)^T = P (Q K^T) P^T, and its softmax.
     - [moved_lookup]: a table of the same values in both runs, read at indices that move, moves with them.
     - [whole_row_function]: a symmetric function of a moved axis removes the axis.
+    - [moved_diagonal]: the diagonal of two axes that are moved is moved; [diagonal_of_one_moved_axis]: if only one of
+      them is moved, nothing follows.
     - [still_meets_moved]: where a still axis meets one that is moved, nothing follows. *)
 From Orderproof Require Import preamble fact contraction_lemma reduction_lemma softmax_lemma lookup_lemma.
 
@@ -63,6 +65,11 @@ Proof.
 by move=> symmetric same i _; apply: (reduction_invariant (mi := id) symmetric same); apply/forallP.
 Qed.
 
+Theorem moved_diagonal (V : Type) (S S' : tensor (I * 'I_n * 'I_n)%type V) :
+  fact (fun x => (x.1.1, p x.1.2, p x.2)) (@everywhere _) S S' ->
+  fact (fun x => (x.1, p x.2)) (@everywhere _) [ffun x => S (x, x.2)] [ffun x => S' (x, x.2)].
+Proof. by move=> same [i t] _; rewrite !ffunE /= -(same ((i, t), t)). Qed.
+
 End Axes.
 
 (** Where an axis that is still meets one that is moved, nothing follows: a table of positions [1, 2], added to tokens
@@ -74,4 +81,14 @@ Proof.
 exists [ffun i : bool => i * 5]%N, [ffun i : bool => (~~ i) * 5]%N, [ffun i : bool => i.+1].
 split; first by case=> _; rewrite !ffunE.
 by split=> // m /(_ true isT); rewrite !ffunE; case: (m true).
+Qed.
+
+(** The diagonal of a matrix whose rows only are moved: [[1, 2], [3, 4]] has [1, 4], [[3, 4], [1, 2]] has [3, 2]. *)
+Theorem diagonal_of_one_moved_axis :
+  exists S S' : tensor (bool * bool)%type nat, fact (fun x => (~~ x.1, x.2)) (@everywhere _) S S' /\
+    forall m, ~ fact m (@everywhere _) [ffun i => S (i, i)] [ffun i => S' (i, i)].
+Proof.
+exists [ffun x : bool * bool => x.1 * 2 + x.2]%N, [ffun x : bool * bool => (~~ x.1) * 2 + x.2]%N.
+split; first by case=> [[] []] _; rewrite !ffunE.
+by move=> m /(_ true isT); rewrite !ffunE; case: (m true).
 Qed.

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.batch_layout import Side
-from orderproof.cast_on_use import CastOnUse, cast_tensor, is_large
+from orderproof.cast_on_use import CastOnUse, LowRank, cast_tensor, is_large
 from orderproof.errors import UnsupportedCallError
 
 M = TypeVar("M", bound=nn.Module)
@@ -255,7 +255,7 @@ class ModelAdapter(ABC):
 def _is_plain(parameter: nn.Parameter) -> bool:
     """True for a parameter whose copy in another dtype is its numbers in that dtype."""
     strided = parameter.layout is torch.strided and not parameter.is_meta
-    return type(parameter) in (nn.Parameter, CastOnUse) and strided and parameter.is_floating_point()
+    return type(parameter) in (nn.Parameter, CastOnUse, LowRank) and strided and parameter.is_floating_point()
 
 
 def copy_sharing_parameters(module: M) -> M:

@@ -50,6 +50,7 @@ def assert_law(
     together: bool = False,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     seed: int = 0,
 ) -> tuple[Finding, ...]:
     """Assert that a law holds for a model (`expect="fails"`: that it fails), at every output to which it applies.
@@ -63,13 +64,13 @@ def assert_law(
     from orderproof.laws import find_law
     from orderproof.models.modes import check_mode
     from orderproof.records.audit import Expectation
-    from orderproof.subject_spec import Layout
+    from orderproof.subject_spec import Layout, as_shapes
 
     if expect not in get_args(Expectation):
         raise UsageError(f"expected expect to be one of {', '.join(get_args(Expectation))}; got {expect!r}")
     with _suppress_torch_warnings(), _preserve_training_mode(model):
-        layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
-        subject = as_subject(model, inputs=inputs, layout=layout)
+        stated = Layout(token_axis, outputs, together, mode=check_mode(mode), shapes=as_shapes(shapes))
+        subject = as_subject(model, inputs=inputs, layout=stated.with_roles(roles), length=length)
         context = audit_context(subject, length=length, seed=seed)
         report = report_on_law(context, law, expect={find_law(law).name: expect}, weights=weights)
     return _asserted(report)
@@ -91,6 +92,7 @@ def assert_conforms(
     together: bool = False,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     seed: int = 0,
 ) -> tuple[Finding, ...]:
     """Assert that a model does all that a model of its kind ("decoder" or "encoder") should do.
@@ -108,7 +110,7 @@ def assert_conforms(
     with _suppress_torch_warnings(), _preserve_training_mode(model):
         report = audit(
             model, laws=laws, inputs=inputs, length=length, token_axis=token_axis, outputs=outputs, together=together,
-            mode=mode, roles=roles, expect=expect, kind=kind, seed=seed, strict=strict, fast=fast,
+            mode=mode, roles=roles, shapes=shapes, expect=expect, kind=kind, seed=seed, strict=strict, fast=fast,
         )  # fmt: skip
     if accepted is not None:
         report = accepted.accept(report)

@@ -1,9 +1,11 @@
-"""Parameters in another dtype that take no memory: an operator gets their numbers cast, and the cast is forgotten.
+"""Parameters that take no memory: in another dtype, where operators get their numbers cast, or of low rank.
 
 A float64 copy of a model in bfloat16 is four times as large as the model. `CastOnUse` has the numbers of a parameter in
 another dtype and holds the parameter itself. A view of it is another one, a row of an embedding is cast alone, and a
 matrix is cast for one product, in parts that stay in the cache of a processor, into memory that all products use. The
 results have the bits that those of a full copy have; products in float64 may differ from them in the last bits.
+
+`LowRank` is a matrix by its factors, and a product with it takes a fraction of the time.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ LEAST_ELEMENTS = 2**18  # of a parameter; a smaller one is cast once
 MOST_CAST = 2**18  # elements of a matrix that are cast at once: 2 MB in float64, multiplied before they leave the cache
 _aten = torch.ops.aten
 _PRODUCTS: Mapping[Any, int] = {_aten.mm.default: 1, _aten.addmm.default: 2}  # the argument of the right matrix
+_TRANSPOSED = frozenset({_aten.t.default, _aten.numpy_T.default})
+_SAME = frozenset({_aten.detach.default, _aten.alias.default})
 _OF_ROWS = frozenset({_aten.embedding.default, _aten.index_select.default, _aten.index.Tensor, _aten.gather.default})
 
 
@@ -69,6 +73,62 @@ class CastOnUse(Tensor):
         if place is not None and isinstance(args[place], CastOnUse):
             return _product(func, args, kwargs, place)
         return func(*tree_map(_cast, args), **tree_map(_cast, dict(kwargs)))
+
+
+class LowRank(Tensor):
+    """The matrix `left @ right.T`, which is never computed for a product or a row."""
+
+    left: Tensor
+    right: Tensor
+
+    @property
+    def source(self) -> Tensor:
+        """A tensor with its numbers, for a quick test that they did not change."""
+        return self.left
+
+    @staticmethod
+    def __new__(cls, left: Tensor, right: Tensor, dtype: torch.dtype) -> Self:
+        """Make one from factors in float32, or float64."""
+        made: Self = Tensor._make_wrapper_subclass(cls, (len(left), len(right)), dtype=dtype, device=left.device)
+        made.left, made.right = left, right
+        return made
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"LowRank({list(self.shape)}, {self.dtype})"
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        first = args[0] if args else None
+        if isinstance(first, LowRank) and func in _SAME:
+            return LowRank(first.left, first.right, first.dtype)
+        if isinstance(first, LowRank) and (func in _TRANSPOSED or (func is _aten.transpose.int and first.dim() == 2)):
+            return LowRank(first.right, first.left, first.dtype)
+        if isinstance(first, LowRank) and func is _aten.embedding.default:
+            return (first.left[args[1]] @ first.right.t()).to(first.dtype)
+        if func is _aten.mm.default and isinstance(args[1], LowRank) and not isinstance(args[0], LowRank):
+            return _low_rank_product(args[0], args[1]).to(args[1].dtype)
+        if func is _aten.addmm.default and isinstance(args[2], LowRank) and not isinstance(args[1], LowRank):
+            if not kwargs:
+                return (_low_rank_product(args[1], args[2]) + args[0]).to(args[2].dtype)
+        return func(*tree_map(_dense, args), **tree_map(_dense, dict(kwargs)))
+
+    def in_dtype(self, dtype: torch.dtype) -> LowRank:
+        """The same matrix in another dtype."""
+        wide = torch.float64 if dtype is torch.float64 else self.left.dtype
+        return LowRank(self.left.to(wide), self.right.to(wide), dtype)
+
+
+def _low_rank_product(x: Tensor, matrix: LowRank) -> Tensor:
+    return (x.to(matrix.left.dtype) @ matrix.left) @ matrix.right.t()
+
+
+def _dense(x: Any) -> Any:
+    return (x.left @ x.right.t()).to(x.dtype) if isinstance(x, LowRank) else x
 
 
 _scratch: list[Tensor] = []  # the memory into which matrices are cast, in this process
@@ -124,6 +184,8 @@ def _cast_into_scratch(source: Tensor, dtype: torch.dtype) -> Tensor:
 def cast_tensor(x: Tensor, dtype: torch.dtype) -> Tensor:
     """The numbers of a plain tensor in a dtype: a copy, but a large tensor is shared, or cast where it is used."""
     source = x.detach()
+    if isinstance(source, LowRank):
+        return source.in_dtype(dtype)
     if isinstance(source, CastOnUse):  # a cast to a narrower dtype rounds
         rounds = torch.promote_types(source.source.dtype, source.dtype) != source.dtype
         source = source.cast() if rounds else source.source
@@ -134,9 +196,9 @@ def cast_tensor(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 def is_large(module: nn.Module) -> bool:
     """True if another model with its weights shares them, because it has no place in memory besides it."""
-    return sum(p.numel() * p.element_size() for p in map(source_of, module.parameters())) > LARGE_MODEL
+    return sum(p.numel() * source_of(p).element_size() for p in module.parameters()) > LARGE_MODEL
 
 
 def source_of(x: Tensor) -> Tensor:
-    """The tensor that holds the numbers, before they are cast."""
-    return x.source if isinstance(x, CastOnUse) else x
+    """The tensor that holds the numbers, before they are cast or multiplied."""
+    return x.source if isinstance(x, (CastOnUse, LowRank)) else x

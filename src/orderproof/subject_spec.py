@@ -126,6 +126,8 @@ class Layout:
         position_ids: The argument that takes position ids, or `NO_ARGUMENT`.
         mode: One of `MODES`: the mode in which the module is audited.
         roles: By the name of an example input, one of `ROLES`.
+        shapes: By the name of an input of a file, its sizes.
+        example: A file (.npz) with example inputs.
 
     """
 
@@ -136,6 +138,8 @@ class Layout:
     position_ids: str | None = None
     mode: str = "eval"
     roles: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    example: str | None = None
 
     @property
     def stated(self) -> str:
@@ -177,6 +181,8 @@ def parse_layout(
     together: bool = False,
     mode: str = "eval",
     roles: Sequence[str] | None = None,
+    shapes: Sequence[str] | None = None,
+    example: str | None = None,
 ) -> Layout:
     """The layout that options state. Raises `UsageError`."""
     axes: list[int | None] = []
@@ -185,7 +191,9 @@ def parse_layout(
             raise UsageError(f"expected --token-axis as 1, or one for each input as none,1; got {token_axis!r}")
         axes.append(None if text.strip() == "none" else int(text))
     token_axes = axes[0] if len(axes) == 1 else tuple(axes) or None
-    layout = Layout(token_axes, parse_stated_axes(outputs), together, mode=mode)
+    layout = Layout(
+        token_axes, parse_stated_axes(outputs), together, mode=mode, shapes=parse_shapes(shapes), example=example
+    )
     return layout.with_roles(parse_roles(roles))
 
 
@@ -199,6 +207,30 @@ def parse_roles(texts: Sequence[str] | None) -> dict[str, str]:
         if name in found:
             raise UsageError(f"expected the role of {name!r} once; got {text!r} too")
         found[name] = role
+    return found
+
+
+def parse_shapes(texts: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
+    """`["mel=2x80x320"]` as a mapping. Raises `UsageError`."""
+    found: dict[str, tuple[int, ...]] = {}
+    for text in texts or ():
+        name, equals, sizes = text.rpartition("=")
+        if not (name and equals and re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", sizes)):
+            raise UsageError(f"expected --shape as NAME=2x80x320, a size of at least 1 for each axis; got {text!r}")
+        if name in found:
+            raise UsageError(f"expected the shape of {name!r} once; got {text!r} too")
+        found[name] = tuple(map(int, sizes.split("x")))
+    return found
+
+
+def as_shapes(shapes: Mapping[str, Sequence[int]] | None) -> dict[str, tuple[int, ...]]:
+    """Shapes by name, as Python states them. Raises `UsageError`."""
+    found = {}
+    for name, shape in (shapes or {}).items():
+        given: object = shape
+        if not isinstance(given, list | tuple) or not given or not all(type(x) is int and x > 0 for x in shape):
+            raise UsageError(f"expected the shape of {name!r} as (2, 80, 320), sizes of at least 1; got {shape!r}")
+        found[name] = tuple(shape)
     return found
 
 

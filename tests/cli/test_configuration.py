@@ -166,9 +166,10 @@ def test_no_cache_audits_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_baseline_accepts_what_it_names_and_nothing_stale(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "orderproof.toml").write_text(
-        CONFIGURATION.replace('subject = "absent.py:build"', 'subject = "m.py:f"')
-    )
+    stated = CONFIGURATION.replace('subject = "absent.py:build"', 'subject = "m.py:f"')
+    (tmp_path / "orderproof.toml").write_text(f'baseline = "inner/base.toml"\n{stated}')  # stated first, then written
+    missing = "inner/base.toml: expected a baseline; no such file; orderproof audit --write-baseline inner/base.toml"
+    assert missing in run("audit").err
     assert run("audit", "--write-baseline", "inner/base.toml").code == 1
     base = tmp_path / "inner" / "base.toml"
     assert base.read_text().count("[[accepted]]") == 1
@@ -178,17 +179,16 @@ def test_a_baseline_accepts_what_it_names_and_nothing_stale(run: Run, tmp_path: 
     code, out, err = run("audit", "wrong", "--baseline", "inner/base.toml", "--sarif", "order.sarif")
     assert (code, err, "is accepted until" in out) == (0, "", True)
     assert json.loads(Path("order.sarif").read_text())["runs"][0]["results"] == []
-    (tmp_path / "orderproof.toml").write_text(
-        f'baseline = "inner/base.toml"\n{CONFIGURATION}'.replace("absent.py", "m.py")
-    )
     done = run("audit")
     assert (done.code, "wrong  exit code 0" in done.out) == (2, True)  # a subject is missing
+    assert "; 1 finding accepted by the baseline; unchanged since" in done.out
     assert "no subject is named" not in done.err
     base.write_text(base.read_text().replace('subject = "wrong"', 'subject = "wrnog"'))
     assert "base.toml:4: no subject is named 'wrnog'; did you mean 'wrong'?" in run("audit").err
     base.write_text(base.read_text().replace('subject = "wrnog"', 'subject = "wrong"'))
     code, _, err = run("audit", "wrong", "--expect", "causal=fails")
     assert (code, "base.toml:4: stale: no such finding of OP201 causal of wrong; delete the entry" in err) == (2, True)
+    assert err.endswith("orderproof: exit code 2: every check passed, and the baseline has entries to delete\n")
 
 
 def test_fast_leaves_out_what_is_measured(run: Run) -> None:

@@ -44,10 +44,19 @@ def test_a_step_asks_before_it_shows_its_answer(open_page: Open, step: str):
     page = open_page(step, asks=True).page
     assert page.locator(f"#{step} .after").evaluate_all("all => all.every(part => !part.checkVisibility())")
     page.locator(f"#ask-{step} [data-answer='{right}']").press("Enter")
-    assert page.inner_text(f"#ask-{step}").startswith("As you predicted: ")
+    assert page.inner_text(f"#ask-{step} .predicted").startswith("As you predicted: ")
     assert page.locator(shown).first.is_visible()
     assert page.evaluate("document.activeElement.id") in ("next", "")  # an opened weight takes the focus
     assert page.evaluate("document.getElementById('announcement').textContent").startswith("As you predicted")
+
+
+def test_the_question_names_a_word_that_moved_and_stays_with_its_answer(open_page: Open):
+    page = open_page(asks=True).page
+    go(page, "tokens")  # which swaps the words that the first step leaves in place
+    asked = "In the second sentence “dog” gets another place. What will its vector do?"
+    assert page.inner_text("#ask-tokens p") == f"Predict. {asked}"
+    page.locator("#ask-tokens [data-answer=skip]").click()
+    assert page.inner_text("#ask-tokens p >> nth=0") == asked
 
 
 def test_an_introduction_does_not_say_what_its_step_asks(open_page: Open):
@@ -62,22 +71,22 @@ def test_a_wrong_prediction_and_none_are_answered_too(open_page: Open, step: str
     page = open_page(step, asks=True).page
     wrong = page.locator(f"#ask-{step} button:not([data-answer='{RIGHT[step][0]}']):not([data-answer=skip])").first
     wrong.click()
-    assert page.inner_text(f"#ask-{step}").startswith("Not as you predicted: ")
+    assert page.inner_text(f"#ask-{step} .predicted").startswith("Not as you predicted: ")
     page = open_page(step, asks=True).page
     page.locator(f"#ask-{step} [data-answer=skip]").click()
-    assert page.inner_text(f"#ask-{step}").startswith("It is: ")
+    assert page.inner_text(f"#ask-{step} .predicted").startswith("The answer: ")
 
 
 def test_what_is_right_depends_on_the_readers_words(open_page: Open):
     page = open_page("break", asks=True).page
     move(page, "as typed")  # P moves nothing
     page.locator("#ask-break [data-answer='2']").click()
-    assert page.inner_text("#ask-break").startswith("Not as you predicted: none.")
+    assert page.inner_text("#ask-break .predicted").startswith("Not as you predicted: none.")
     go(page, "asks")
     type_words(page, "a big dog")
     assert "“dog”" in page.inner_text("#ask-asks")
     page.locator("#ask-asks [data-answer=adjective]").click()
-    assert page.inner_text("#ask-asks").startswith("As you predicted: adjective.")
+    assert page.inner_text("#ask-asks .predicted").startswith("As you predicted: adjective.")
 
 
 @pytest.mark.parametrize("motion", [True, False])

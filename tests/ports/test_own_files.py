@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from orderproof.errors import UsageError
 from orderproof.ports.engines import onnx_runtime
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.engines.registry import find_engine
+from tests.ports.planted_engine import PlantedEngine
 
 LAWS = ["same_prefill", "same_padded_batch", "same_past_window"]
 needs_onnx = pytest.mark.skipif(not find_engine("onnx").is_installed, reason="ONNX Runtime is not installed")
@@ -115,3 +117,29 @@ def test_a_file_that_is_missing_is_refused_before_anything_runs(tmp_path: Path) 
         find_engine("onnx:none.onnx")
     with pytest.raises(UsageError, match=r"expected engine mlx with a folder .* no config.json in "):
         find_engine(f"mlx:{tmp_path}")
+
+
+def test_a_path_that_is_given_as_an_engine_says_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    file.touch()
+    with pytest.raises(UsageError, match=f"the name of an engine stands before its file: 'onnx:{file}'"):
+        find_engine(str(file))
+    with pytest.raises(UsageError, match=f"a folder is the subject, or stands after the name of .*'mlx:{tmp_path}'"):
+        find_engine(str(tmp_path))
+
+
+def test_the_file_of_another_checkpoint_is_suspected_before_a_setting() -> None:
+    def other_words(model: Any) -> None:
+        model.get_input_embeddings().weight.data.normal_()
+
+    engine = PlantedEngine(name="onnx:other.onnx", target="other.onnx", plants=(other_words,))
+    finding = audit("arch:gpt2", against=engine, laws=["same_prefill"]).findings[0]
+    assert finding.remedy.startswith("Check first that onnx:other.onnx was made from this checkpoint. No setting")
+
+
+@needs_onnx
+def test_why_a_file_is_not_loaded_is_said_where_loading_is_no_law_of_the_audit(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.onnx").write_bytes(b"no graph")
+    against = f"onnx:{tmp_path / 'broken.onnx'}"
+    finding = audit(str(folder), against=against, laws=["same_prefill"]).findings[0]
+    assert re.search("does not load the checkpoint: raised InvalidProtobuf: .*Protobuf parsing failed", finding.reason)

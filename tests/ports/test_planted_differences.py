@@ -92,6 +92,10 @@ CASES: dict[str, Case] = {
         "arch:llama", plants(planted.tables_in(torch.bfloat16)), "same_far_positions",
         (("norm or constant precision", "in bfloat16"),),
     ),
+    "scale of embeddings in bfloat16": Case(
+        "arch:gemma3_text?hidden_size=48", plants(planted.attribute("embed_scale", torch.tensor(6.9375))),
+        "same_prefill", (("norm or constant precision", "in bfloat16"),),
+    ),
     "exact GELU": Case(
         "arch:gemma", plants(planted.activation(torch.nn.GELU())), "same_prefill", (("other", "gelu"),)
     ),

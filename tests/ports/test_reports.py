@@ -14,6 +14,7 @@ from orderproof.report.html_page import render_html
 from orderproof.report.junit import render_junit
 from orderproof.report.markdown import render_markdown
 from orderproof.report.sarif import render_sarif
+from orderproof.report.summary import exit_code_text
 from orderproof.report.terminal import render_text
 from tests.ports import planted_engine as planted
 from tests.ports.planted_engine import PlantedEngine
@@ -70,6 +71,8 @@ def test_the_summary_of_one_engine_names_it_once() -> None:
     report = audit("arch:mistral", against=NO_WINDOW, laws=["same_past_window", "same_past_context"])
     sentence = text(report).splitlines()[3]
     assert sentence == (
-        f"{report.subject.name}: forgetful fails OP606 same_past_window and OP607 same_past_context; "
-        "no check passed, 2 failed."
+        f"{report.subject.name}: forgetful fails OP606 same_past_window and OP607 same_past_context "
+        "(sliding_window: 6 in the reference, no window in forgetful); no check passed, 2 failed."
     )
+    both = "OP606 same_past_window (forgetful) and OP607 same_past_context (forgetful)"
+    assert exit_code_text(report) == f"{both} FAIL: expected to hold, it does not hold (measured)"

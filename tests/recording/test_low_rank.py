@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from orderproof.cast_on_use import LowRank
 from orderproof.recording import low_rank
-from orderproof.recording.low_rank import LowRank, low_rank_weights
+from orderproof.recording.low_rank import low_rank_weights
 
 
 class Model(nn.Module):

@@ -135,6 +135,25 @@ def _write_first(x: Tensor, p: Tensor) -> Tensor:
     return written + p[..., None]
 
 
+def _own_scores(m: Program, x: Tensor, p: Tensor, *, offset: int = 0) -> Tensor:
+    """The score of each token with itself, or with its neighbour."""
+    scores = m.first(x) @ m.second(x).mT
+    own = F.pad(scores.diagonal(offset, -2, -1), (0, abs(offset)))
+    return x * own[..., None] * p[..., None] + torch.einsum("bii->b", scores)[:, None, None]
+
+
+def _groups(m: Program, x: Tensor, p: Tensor, *, written: str = "sum") -> Tensor:
+    """The tokens in three groups, which their position ids choose, and the total of each group."""
+    places = p.remainder(3)[..., None].expand_as(x)
+    groups = torch.zeros_like(x[:, :1]).expand(-1, 3, -1)
+    if written == "last":
+        return x + groups.scatter(1, places, x).sum(1, keepdim=True)
+    totals = groups.scatter_add(1, places, x) + groups.scatter_reduce(1, places, x, "amax")
+    if written == "by index":
+        totals = groups.scatter_add(1, (torch.arange(x.shape[1]) % 3)[None, :, None].expand_as(x), x)
+    return x + totals.gather(1, places)
+
+
 def _branch(m: Program, x: Tensor, p: Tensor, *, first: bool) -> Tensor:
     return -x if bool((p[:, 0] if first else p.amax(1)).max() > 3) else x
 
@@ -170,6 +189,13 @@ CASES = [
     Case("attention with a sink", _with_sink),
     Case("tokens between others", _between),
     Case("memory written in parts", _written_in_parts),
+    Case("scores of each token itself", _own_scores),
+    Case("scores of neighbours", lambda m, x, p: _own_scores(m, x, p, offset=1), equivariant=False),
+    Case("diagonal of scores and places", lambda m, x, p: x * (x @ m.table.weight[: x.shape[1]].mT).diagonal(0, 1, 2)[
+        ..., None], equivariant=False),
+    Case("totals of groups", _groups),
+    Case("groups by index", lambda m, x, p: _groups(m, x, p, written="by index"), equivariant=False),
+    Case("the last token of each group", lambda m, x, p: _groups(m, x, p, written="last"), equivariant=False),
     Case("median of the tokens", lambda m, x, p: x - x.sort(dim=1).values[:, 1:2] + x.max(1).values[:, None]),
     Case("element of a rank", lambda m, x, p: x + x.kthvalue(2, dim=1).values[:, None] + x.kthvalue(1, 2, True).values),
     Case("place of the element of a rank", lambda m, x, p: x + x.kthvalue(2, 1, True).indices, equivariant=False),

@@ -8,20 +8,11 @@ from tests.theorems.idioms.base import Idiom
 from tests.theorems.idioms.levels import all_idioms, decided
 
 NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every length
-    "linear_attention: delta rule, diagonal given": "undecided",
-    "linear_attention: delta rule, inverse": "undecided",
     "masked_rows: -1e4 added twice": "undecided",
     "masked_rows: -1e4 added": "undecided",
     "masked_rows: -1e4 of the first GPT-2": "undecided",
-    "selection: threshold of the largest": "undecided",
-    "selection: largest, scattered": "undecided",
-    "selection: best key gathered": "undecided",
     "selection: pooling of blocks": "undecided",
-    "selection: scatter_reduce, permuted": "undecided",
     "selection: index_put at its own place": "length",
-    "selection: diagonal, permuted": "undecided",
-    "selection: trace, permuted": "undecided",
-    "selection: repeated label of einsum, permuted": "undecided",
     "selection: fake_quantize": "undecided",
     "stored_masks: frozen parameter": "undecided",
     "stored_masks: lru_cache": "length",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import random
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -170,6 +172,63 @@ def test_what_cannot_be_audited_is_one_line_and_the_run_goes_on(
     assert "expected a model in one process; got DistributedDataParallel" in lines[0]
     assert "expected tokens in the batch" in lines[1]
     assert all("\n" not in line for line in lines)
+
+
+class FusedHead(torch.autograd.Function):
+    """Log-probabilities without logits, as in TRL; `other` divides by another temperature."""
+
+    other = 1.0
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Any, labels: Tensor, *given: Any) -> Any:
+        logits = hidden @ weight.T / (given[0] * FusedHead.other)
+        return logits.log_softmax(-1).gather(-1, labels[:, None])[:, 0], None
+
+
+class Fused(Trainer):
+    """A trainer whose model returns log-probabilities from a head of trl.trainer.utils."""
+
+    def compute_loss(self, model: Any, inputs: Any, *_: Any, num_items_in_batch: Any = None, **__: Any) -> Any:
+        given = model(**inputs, fused=True)
+        return -given.log_probs.sum() / num_items_in_batch
+
+
+def with_fused_head(model: Any, utils: Any) -> Any:
+    plain, output = model.forward, type("Output", (dict,), {"log_probs": property(lambda own: own["log_probs"])})
+
+    def forward(*, labels: Tensor, fused: bool = False, num_items_in_batch: Any = None, **given: Any) -> Any:
+        if not fused:
+            return plain(labels=labels, **given)
+        hidden, labels = model.model(**given, use_cache=False).last_hidden_state[:, :-1], labels[:, 1:]
+        head = utils._ChunkedLogProbFunction
+        found, _ = head.apply(
+            hidden.flatten(0, 1), model.lm_head.weight, None, labels.clamp(min=0).flatten(), 1.0, 7, None, 1.0, ()
+        )
+        return output(log_probs=found.view(labels.shape).masked_fill(labels == -100, 0))
+
+    model.forward = forward
+    return model
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_the_logits_of_a_fused_head_are_seen_where_they_are_those_of_its_log_probabilities(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    utils: Any = ModuleType("trl.trainer.utils")
+    utils._ChunkedLogProbFunction = FusedHead
+    monkeypatch.setitem(sys.modules, "trl.trainer.utils", utils)
+    monkeypatch.setattr(FusedHead, "other", temperature)
+    trainer = trainer_of(tmp_path, with_fused_head(llama(), utils), kind=Fused)
+    with caplog.at_level(logging.INFO, logger="orderproof.training"):
+        TrainerAudit(trainer)._audit(list(trainer.get_train_dataloader())[:2])
+    assert utils._ChunkedLogProbFunction is FusedHead
+    expected = "passed, none failed" if temperature == 1 else "has other log-probabilities than its logits"
+    assert expected in caplog.text
+
+
+def test_a_trainer_that_makes_its_own_labels_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    TrainerAudit(trainer_of(tmp_path, llama()))._audit([[{"prompt": "a"}, {"prompt": "b"}]])
+    assert "Trainer makes the labels of its loss itself; expected labels in its batch" in caplog.text
 
 
 class Module(nn.Module):

@@ -33,7 +33,7 @@ def _steps(file: Any) -> dict[str, str]:
     }
 
 
-LAWS = {law.code for law in training_laws()} - {"OP707", "OP710"}  # which have files of their own
+LAWS = {law.code for law in training_laws()} - {"OP707", "OP708", "OP709", "OP710"}  # which have files of their own
 LIBRARY_LINES = {"cache_kept": "sdpa_attention.py"}
 SLOW = ("transformers", "trainer")  # whose proofs take a second or two
 KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in FILES]
@@ -122,6 +122,30 @@ def test_weights_of_classes_and_equal_tokens_decide_nothing() -> None:
     report = training.audit(loop_steps.Small(), (ones, ones), lambda m, b: loop_steps.shifted(m(b[0]), b[1]))
     assert report.exit_code == 3
     assert not report.violations
+
+
+def test_a_strict_audit_asks_for_what_the_batch_should_show_and_not_for_what_a_recipe_may_lack() -> None:
+    report = training.audit(*loop_steps.good_padded(), strict=True)
+    assert [f.code for f in report.untested] == ["OP704"]
+    named = training.audit(*loop_steps.good_padded(), laws=["OP707"], strict=True)
+    assert [f.code for f in named.untested] == ["OP707"]
+    assert (report.exit_code, named.exit_code) == (3, 3)
+
+
+def test_a_loss_of_micro_batches_that_takes_no_single_row_is_asked_with_several() -> None:
+    model, batch, _ = loop_steps.good_left()
+
+    def loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        parts = [{name: value[rows] for name, value in batch.items()} for rows in (slice(0, 1), slice(1, 3))]
+        assert all(len(part["labels"]) for part in parts)
+        count = (batch["labels"][:, 1:] != -100).sum()
+        return torch.stack([loop_steps.masked_loss(model, part) * _counted(part) for part in parts]).sum() / count
+
+    def _counted(part: dict[str, Tensor]) -> Tensor:
+        return (part["labels"][:, 1:] != -100).sum()
+
+    outcomes = {f.code: f.outcome for f in training.audit(model, batch, loss).findings}
+    assert (outcomes["OP705"], outcomes["OP706"]) == ("pass", "pass")
 
 
 def _loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:

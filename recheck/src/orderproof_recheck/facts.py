@@ -126,6 +126,8 @@ class Fact:
     share: float = 1.0  # of its masking values that is left after scaling
     common: Common | None = field(default=None, compare=False)
     sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
+    largest: Largest | None = field(default=None, compare=False)
+    unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
 
     @property
     def same(self) -> Formula:
@@ -211,6 +213,27 @@ class Common:
     along: frozenset[int]
     factor: bool = False
     filled: bool = False
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Knowledge of a tensor by the largest score of each row of another one (`largest_scores`).
+
+    Attributes:
+        scores: The fact about the scores, itself.
+        dim: The dimension along which their rows run.
+        dims: For each dimension of the tensor that of the scores; None for another one.
+        known: A number, or "ordinary": at the index of the largest score. "ranked": the elements are scores of the
+            row. "places": the index is among the elements. "chosen": each element is the index.
+        origin: The step that has found the index, or ranked the scores; empty for what holds at each largest score.
+
+    """
+
+    scores: Fact
+    dim: int
+    dims: tuple[int | None, ...]
+    known: str | float | bool
+    origin: str = ""
 
 
 @cache

@@ -12,6 +12,7 @@ from orderproof_recheck.common_numbers import without_common_numbers
 from orderproof_recheck.conditions import without_open_factors
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import Cases, Fact, Predicates, axis, index
+from orderproof_recheck.largest_scores import note_largest
 from orderproof_recheck.logic.decision import Decision
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, holds, less, some
 from orderproof_recheck.logic.notation import read_formula, require, written, written_term
@@ -20,6 +21,7 @@ from orderproof_recheck.logic.terms import Term, integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
+from orderproof_recheck.rules.triangular import has_unit_diagonal
 from orderproof_recheck.setting import Obligation, Setting
 from orderproof_recheck.statements import (
     BATCH,
@@ -143,6 +145,7 @@ def _step(
         whole, place = step.args
         require(isinstance(whole, list) and type(place) is int and 0 <= place < len(whole), "it is no part of several")
         derived = [Derived.of_element(whole[place])]
+        step.largest = {0: whole[place].largest}
         require(whole[place].axes == step.claim.axes and whole[place].dtype == step.claim.dtype, "another tensor")
     elif step.operator in ("input", "parameter", "buffer"):
         derived = [_given(step, recording)]
@@ -152,6 +155,8 @@ def _step(
         step.may_wrap = OPERATORS[step.name].may_wrap
         rule = OPERATORS[step.name].rule
         derived = without_common_numbers(step, rule, rule(step))
+        note_largest(step)
+        step.unit_diagonal = has_unit_diagonal(step)
         step.require_all_read()
     for claim in step.claims:
         new = claim.functions - setting.functions - {step.node}

@@ -19,6 +19,7 @@ from orderproof_recheck.facts import (
     Cases,
     Common,
     Fact,
+    Largest,
     Predicates,
     Value,
     axis,
@@ -84,6 +85,8 @@ class Step:
     scaled: float = 1.0  # the factor below one by which the step scales masking values
     common: Common | None = None  # of its result
     sum_of: tuple[Fact, int] | None = None  # likewise
+    largest: dict[int, Largest | None] = field(default_factory=dict)  # by number of the result
+    unit_diagonal: bool = False  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
     @property
@@ -209,7 +212,7 @@ class Step:
         sizes = self.sizes(result)
         if claim.value is not None:
             self._check_value(claim, derived, sizes)
-            return claim
+            return replace(claim, largest=self.largest.get(result))
         own, found = claim.predicates, derived.predicates
         pairs = {
             "same": (own.same, some(found.same, found.zero)), "zero": (own.zero, found.zero),
@@ -221,7 +224,10 @@ class Step:
         is_masked = own.hidden is not FALSE or own.low is not FALSE
         share = self.remaining_share if is_masked else 1.0
         known = own.zero is found.zero or (own.zero is FALSE and self.need_not_vanish(found.zero))
-        return replace(claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of)
+        return replace(
+            claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of,
+            largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
+        )  # fmt: skip
 
     def need_not_vanish(self, zero: Formula) -> bool:
         """True if the rule of a sum does not say that all its summands are zero: one at the place of the result is not.

@@ -35,7 +35,7 @@ from orderproof.models.trial_call import call_timeout
 from orderproof.recording.owned_state import shared_walks
 from orderproof.recording.restored_state import unchanged_module
 from orderproof.records.audit import Expectation, Finding, Report
-from orderproof.subject_spec import NO_LAYOUT, Layout, StatedAxes, check_length, kind_assumption
+from orderproof.subject_spec import NO_LAYOUT, Layout, StatedAxes, as_shapes, check_length, kind_assumption
 from orderproof.time_limit import TimeAllowed
 
 
@@ -45,17 +45,19 @@ def as_subject(
     inputs: Inputs | None = None,
     layout: Layout = NO_LAYOUT,
     kind: str | None = None,
+    length: int | None = None,
 ) -> Subject:
     """The subject for a subject, an adapter, a module or exported program, a text as on the command line, or None.
 
     None is the bundled model.
 
-    `inputs` and `layout` are for a module or the text of one. `kind` is "decoder" or "encoder", which decides what is
-    expected of it; by default it is read from the model. Raises `UsageError`, `SubjectError`.
+    `inputs` and `layout` are for a module or the text of one, `length` is that of the inputs of a file [tokens]. `kind`
+    is "decoder" or "encoder", which decides what is expected of it; by default it is read from the model. Raises
+    `UsageError`, `SubjectError`.
     """
     assume = kind_assumption(kind)
     if isinstance(subject, str):
-        return load(subject, inputs=inputs, layout=layout, assume=assume)
+        return load(subject, inputs=inputs, layout=layout, assume=assume, length=length)
     if isinstance(subject, nn.Module | ExportedProgram):
         return of_layout(subject, inputs, layout, assume=assume)
     if subject is not None and not isinstance(subject, Subject | ModelAdapter):
@@ -108,6 +110,7 @@ def prove(
     together: bool = False,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     weights: Weights = "all",
     uniform: Sequence[str] = (),
     expect: Expectation | None = None,
@@ -118,16 +121,18 @@ def prove(
     """Prove or refute one law for one output (the first by default), or measure a law that is measured.
 
     `weights`: prove it for all weights, or use the values of these. `uniform`: entries to make uniform first, by
-    origin or module (the model without those positions). `length` is in tokens. The law is expected to hold,
+    origin or module (the model without those positions). `length` is in tokens. `shapes` are those of the inputs of an
+    ONNX file: {"mel": (2, 80, 320)}. The law is expected to hold,
     unless `expect` ("fails", or "any" to describe the model) or the kind of the model (`kind`: "decoder", "encoder")
     says otherwise. Raises `UsageError`, `SubjectError`.
     """
     check_expectation(expect, law)
     if weights not in get_args(Weights):
         raise UsageError(f"expected weights to be {' or '.join(get_args(Weights))}; got {weights!r}")
-    layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
+    layout = Layout(token_axis, outputs, together, mode=check_mode(mode), shapes=as_shapes(shapes)).with_roles(roles)
     with _unchanged(subject):
-        context = audit_context(as_subject(subject, inputs=inputs, layout=layout, kind=kind), length=length, seed=seed)
+        found = as_subject(subject, inputs=inputs, layout=layout, kind=kind, length=length)
+        context = audit_context(found, length=length, seed=seed)
         results = _findings(context, law, expect, weights, uniform)
     if output is None:
         return results[0]
@@ -194,6 +199,7 @@ def audit(
     together: bool = False,
     mode: str = "eval",
     roles: Mapping[str, str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     expect: Mapping[str, Expectation] | None = None,
     kind: str | None = None,
     seed: int = 0,
@@ -213,12 +219,13 @@ def audit(
     law that was not tested makes the exit code 3. With `fast`, only the laws that are proved are decided, and no call
     of another length, number of rows or mask is compared. With `against`, an engine by name or several, the laws of
     ports are decided instead: the engine computes what the subject computes in transformers. `inputs`, `token_axis`,
-    `outputs`, `together`, `roles` and `mode` are those of `from_module`. The graph is recorded and run in this
+    `outputs`, `together`, `roles` and `mode` are those of `from_module`; `shapes` are those of the inputs of an ONNX
+    file: {"mel": (2, 80, 320)}. The graph is recorded and run in this
     process, so a call that ends it (an abort, `os._exit`) ends the caller; the command `orderproof audit`
     writes the report so far. Raises `UsageError`, `SubjectError`.
     """
     laws = [laws] if isinstance(laws, str) else laws
-    layout = Layout(token_axis, outputs, together, mode=check_mode(mode)).with_roles(roles)
+    layout = Layout(token_axis, outputs, together, mode=check_mode(mode), shapes=as_shapes(shapes)).with_roles(roles)
     if against is not None:
         given = {
             "inputs": inputs,
@@ -237,7 +244,7 @@ def audit(
     allowed = TimeAllowed(timeout, budget)
     with _unchanged(subject):
         with call_timeout(timeout):
-            found = as_subject(subject, inputs=inputs, layout=layout, kind=kind)
+            found = as_subject(subject, inputs=inputs, layout=layout, kind=kind, length=length)
         context = audit_context(found, length=length, seed=seed)
         reports = run_audit(context, chosen=laws, expect=expect, allowed=allowed, fast=fast, progress=progress)
         return _last(reports, strict=strict)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from typing import Any
 
 from orderproof._version import __version__
@@ -63,7 +62,7 @@ def audit_against(
     show = progress or (lambda text, done, total: None)
     began, findings = time.perf_counter(), list[Finding]()
     show("building the reference", 0, len(engines) + 1)
-    reference = load_reference(subject, seed=seed)
+    reference = load_reference(subject, seed=seed, head_width=max(engine.head_width for engine in engines))
     limits = EngineLimits() if timeout is None else EngineLimits(seconds=timeout)
     for index, engine in enumerate(engines):
         show(f"comparing with {engine.name}", index + 1, len(engines) + 1)
@@ -93,7 +92,8 @@ def engine_findings(
         except Exception as error:  # noqa: BLE001 - one law that fails must not cost the others
             result = PortResult(law, "undecided", failure_reason(error))
         finding = _finding(run, result, expect.get(law.name))
-        key = (*((each.candidate.setting, each.candidate.assumed) for each in result.explanation.causes), result.beyond)
+        settings = sorted((each.candidate.setting, each.candidate.assumed) for each in result.explanation.causes)
+        key = (*settings, result.beyond)
         if finding.verdict == "refuted" and any(key):
             if (first := causes.setdefault(key, law.code)) != law.code:
                 finding = finding.model_copy(update={"same_cause_as": first, "remedy": ""})
@@ -169,11 +169,7 @@ def _report(
         layers=getattr(config, "num_hidden_layers", None), detail=reference.summary,
         configuration=effective_config(reference.model),
     )  # fmt: skip
-    used = {
-        engine.distribution: metadata.version(engine.distribution)
-        for engine in engines
-        if engine.distribution and engine.is_installed
-    }
+    used = {name: version for engine in engines for name, version in engine.versions.items()}
     return Report(
         orderproof_version=__version__, subject=subject, findings=tuple(findings), versions={**versions(), **used},
         seconds=round(time.perf_counter() - began, 3),

@@ -31,7 +31,7 @@ def fingerprint_model(
 ) -> Transformer:
     """A small transformer from features to features with this encoding, deterministic for a seed.
 
-    ``encoding`` is a registered name; ``length`` is the number of positions of encodings with a table.
+    ``encoding`` is a registered name or FILE.py:CLASS; ``length`` is the number of positions of those with a table.
     """
     with seeded_random(seed):
         block = _PatchTransformer(width, heads, layers, encoding=encoding, causal=causal, length=length)

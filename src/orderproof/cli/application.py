@@ -28,6 +28,7 @@ from orderproof.cli.claims import claims
 from orderproof.cli.compare import compare
 from orderproof.cli.configured import ConfiguredCommand
 from orderproof.cli.conventions import conventions
+from orderproof.cli.engines import engines
 from orderproof.cli.explain import explain
 from orderproof.cli.init import init
 from orderproof.cli.list_command import list_command
@@ -93,6 +94,7 @@ app.command("claims")(claims)
 app.command("compare", epilog=COMPARE_EPILOG)(compare)
 app.command("ceiling")(ceiling)
 app.command("conventions")(conventions)
+app.command("engines")(engines)
 app.command("explain")(explain)
 app.command("init")(init)
 app.command("list")(list_command)

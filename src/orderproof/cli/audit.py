@@ -46,6 +46,8 @@ def audit(
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
     role: options.Role = None,
+    shape: options.Shape = None,
+    example: options.Example = None,
     mode: options.Mode = "eval",
     timeout: options.Timeout = 120.0,
     budget: options.Budget = None,
@@ -53,6 +55,7 @@ def audit(
     strict: options.Strict = False,
     fast: options.Fast = False,
     against: options.Against = None,
+    engine_python: options.EnginePython = None,
     allow_network: options.AllowNetwork = False,
     jax_python: options.JaxPython = None,
     details: options.Details = False,
@@ -92,9 +95,12 @@ def audit(
 
     del jax_python  # its callback names it
     del watch  # `ConfiguredCommand` runs the command again
+    against = options.with_interpreter(against, engine_python)
     files = ReportFiles(json, html, junit, sarif, markdown, certificate)
     check_writable(*files.paths, source=subject)
-    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
+    layout = parse_layout(
+        token_axis, output_axes, together=together, mode=mode, roles=role, shapes=shape, example=example
+    )
     expected = options.parse_expectations(expect)
     allowed = TimeAllowed(timeout, None if budget is None else options.parse_duration(budget))
     determined = Determined.of(ctx, Path.cwd())

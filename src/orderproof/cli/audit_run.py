@@ -125,6 +125,7 @@ class AuditRun:
         self.loaded = load_subject(
             self.subject, tiny=self.tiny, attention=self.attention, seed=self.seed, layout=self.layout,
             allow_network=self.allow_network, kind=self.kind, timeout=self.allowed.each, dtype=self.dtype,
+            length=self.length,
         )  # fmt: skip
         from orderproof.auditing.api import audit_context
         from orderproof.auditing.run import run_audit, undecided_report

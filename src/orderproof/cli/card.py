@@ -31,6 +31,8 @@ def card(
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
     role: options.Role = None,
+    shape: options.Shape = None,
+    example: options.Example = None,
     mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
     quiet: options.Quiet = False,
@@ -47,7 +49,9 @@ def card(
       orderproof card ./checkpoint --into README.md      audits first
     """
     text = None if into is None else _card(into)
-    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
+    layout = parse_layout(
+        token_axis, output_axes, together=together, mode=mode, roles=role, shapes=shape, example=example
+    )
     if source.endswith(".json"):
         if law or expect or length is not None or layout.stated:
             raise UsageError(
@@ -66,7 +70,7 @@ def card(
 
             subject = load_subject(
                 source, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
-                timeout=timeout,
+                timeout=timeout, length=length,
             )  # fmt: skip
             report = audit(
                 subject, laws=law, length=length, expect=expected, seed=seed, timeout=timeout, progress=update

@@ -61,6 +61,7 @@ def compare(
       orderproof compare who_did_what                        120 runs: minutes on two cores
       orderproof compare who_did_what --dry-run              the estimated time
       orderproof compare copy encoding=rotary,alibi seeds=3 steps=500
+      orderproof compare copy encoding=rotary,my_file.py:MyEncoding   a class of your own
       orderproof compare my_study.yaml --engine ray:auto --html study.html
     """
     require_packages("orderproof compare", "yaml", "scipy", extra="lab")

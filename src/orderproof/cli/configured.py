@@ -48,7 +48,7 @@ class ConfiguredCommand(TyperCommand):
             rest = super().parse_args(ctx, list(args))
             ctx.params["subject"] = configuration.subjects[subject].spec
             ctx.meta[SUBJECT_NAME] = subject
-            files = ["write_baseline", "resume", *(each.parameter for each in own.values() if each.is_file)]
+            files = ["write_baseline", "resume", "example", *(each.parameter for each in own.values() if each.is_file)]
             _name_files_from(configuration.folder, ctx, [each for each in files if each in ctx.params])
         elif subject is None:
             ctx.default_map = stated_for_run(configuration, own)

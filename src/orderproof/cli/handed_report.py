@@ -16,6 +16,11 @@ def hand_over_to(file: Path | None) -> None:
     _targets[:] = [] if file is None else [file]
 
 
+def is_of_several() -> bool:
+    """True in a process that audits one subject of several."""
+    return bool(_targets)
+
+
 def hand_over(report: Report) -> None:
     """Write the report, if another process waits for it."""
     for target in _targets:

@@ -22,6 +22,7 @@ from orderproof.subject_spec import (
     check_length,
     kind_assumption,
     parse_layout,
+    parse_shapes,
     parse_stated_axes,
 )
 
@@ -199,6 +200,15 @@ Against = Annotated[
         "See orderproof list engines.",
     ),
 ]
+EnginePython = Annotated[
+    str | None,
+    typer.Option(
+        "--engine-python",
+        metavar="PATH",
+        help="The interpreter of an environment that has the engine of --against, instead of one that "
+        "orderproof engines install made.",
+    ),
+]
 BaselineFile = Annotated[
     Path | None,
     typer.Option("--baseline", metavar="FILE", help="Accept the findings that this file names, until they expire."),
@@ -279,6 +289,23 @@ Role = Annotated[
         "of an argument that is not given: its default) or cache; repeatable.",
     ),
 ]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        callback=_checking(parse_shapes),
+        metavar="NAME=2x80x320",
+        help="State the sizes of an input of an ONNX file that the file leaves open; repeatable.",
+    ),
+]
+Example = Annotated[
+    str | None,
+    typer.Option(
+        "--example",
+        metavar="FILE.npz",
+        help="Example inputs from a file of numpy.savez, by the names of the inputs; those that it lacks are drawn.",
+    ),
+]
 
 
 def parse_duration(text: str) -> float:
@@ -301,6 +328,21 @@ def parse_settings(texts: Iterable[str] | None) -> dict[str, str]:
             raise UsageError(f"expected setting {name!r} once; got {name}={settings[name]} and {text}")
         settings[name] = value
     return settings
+
+
+def with_interpreter(against: list[str] | None, python: str | None) -> list[str] | None:
+    """The engines of --against, of which one runs in this interpreter. Raises `UsageError`."""
+    if python is None:
+        return against
+    from orderproof.ports.engines.registry import find_engine
+
+    own = [spec for spec in against or () if ":" not in spec and find_engine(spec).has_environment]
+    if len(own) != 1:
+        raise UsageError(
+            f"expected --engine-python with one --against of an engine with an environment of its own; got {len(own)} "
+            "of them: name an interpreter as --against ENGINE:PATH"
+        )
+    return [f"{spec}:{python}" if spec == own[0] else spec for spec in against or ()]
 
 
 def check_laws(names: Iterable[str] | None, against: Sequence[str] | None = None) -> None:

@@ -28,18 +28,22 @@ class Audited:
     report: Report | None = None
     message: str = ""  # the last line that it wrote on standard error
     unchanged_since: str = ""  # of a report that was kept
+    accepted_count: int = 0  # findings that a baseline accepts
 
     def accepted(self, accept: Callable[[Report], Report]) -> Audited:
         """The same with the findings that a baseline accepts; an interrupted audit stays one."""
         if self.report is None or self.code == EXIT_INTERRUPTED:
             return self
         report = accept(self.report)
-        return replace(self, report=report, code=report.exit_code)
+        count = len(self.report.unmet) - len(report.unmet)
+        return replace(self, report=report, code=report.exit_code, accepted_count=count)
 
     @property
     def text(self) -> str:
         """The meaning of its exit code."""
         text = exit_code_text(self.report) if self.report is not None else self.message or "interrupted"
+        if self.accepted_count:
+            text = f"{text}; {phrases.pluralize(self.accepted_count, 'finding')} accepted by the baseline"
         return f"{text}; unchanged since {self.unchanged_since}" if self.unchanged_since else text
 
 

@@ -57,6 +57,8 @@ def prove(
     output_axes: options.OutputAxes = None,
     together: options.Together = False,
     role: options.Role = None,
+    shape: options.Shape = None,
+    example: options.Example = None,
     mode: options.Mode = "eval",
     allow_network: options.AllowNetwork = False,
     jax_python: options.JaxPython = None,
@@ -77,7 +79,9 @@ def prove(
     del jax_python  # its callback names it
     files = ReportFiles(json=json, html=html, junit=junit, sarif=sarif, certificate=certificate)
     check_writable(*files.paths, source=subject)
-    layout = parse_layout(token_axis, output_axes, together=together, mode=mode, roles=role)
+    layout = parse_layout(
+        token_axis, output_axes, together=together, mode=mode, roles=role, shapes=shape, example=example
+    )
     check_subject(subject, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network, dtype=dtype)
     if not laws:
         _list_proved_laws(subject)
@@ -96,7 +100,7 @@ def prove(
             update(f"loading {subject}", 0, 3)
             loaded = load_subject(
                 subject, tiny=tiny, attention=attention, seed=seed, layout=layout, allow_network=allow_network,
-                kind=as_kind, dtype=dtype,
+                kind=as_kind, dtype=dtype, length=length,
             )  # fmt: skip
             from orderproof.auditing.api import audit_context, report_on_law
             from orderproof.auditing.explain.findings import undecide_inapplicable

@@ -48,11 +48,12 @@ def check_subject(
 
 def load_subject(
     spec: str | None, *, tiny: bool, attention: str | None, seed: int, layout: Layout, allow_network: bool,
-    kind: str | None = None, timeout: float | None = None, dtype: str | None = None,
+    kind: str | None = None, timeout: float | None = None, dtype: str | None = None, length: int | None = None,
 ) -> Subject:  # fmt: skip
     """The named subject, or the bundled model; a small one is called on one thread.
 
-    `timeout`: for the first call of a Python object [s]. Raises `UsageError` and `SubjectError`.
+    `timeout`: for the first call of a Python object [s]; `length`: of the example inputs of a file [tokens]. Raises
+    `UsageError` and `SubjectError`.
     """
     check_subject(spec, tiny=tiny, attention=attention, layout=layout, allow_network=allow_network, dtype=dtype)
     from orderproof.models import bundled, load
@@ -65,7 +66,7 @@ def load_subject(
         with call_timeout(timeout):
             subject = load(
                 spec, tiny=tiny, attention=attention, dtype=dtype, seed=seed, allow_network=allow_network,
-                layout=layout, assume=assume,
+                layout=layout, assume=assume, length=length,
             )  # fmt: skip
     _limit_threads(subject.module)
     keep_until_the_end()  # the imported libraries and the model

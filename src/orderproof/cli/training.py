@@ -23,11 +23,16 @@ COLLATOR = (
     "A function that returns a collator and samples for it: the law of collators is decided too, and a step with None "
     "for its batch gets that of the collator."
 )
+ROLLOUT = (
+    "The engine that generates the labelled tokens: its log-probabilities are compared with those of the loss. "
+    "generate, that of transformers, or an engine of orderproof list engines."
+)
 
 
 def training(
     step: Annotated[str | None, typer.Argument(metavar="STEP", help=SUBJECT)] = None,
     collator: Annotated[str | None, typer.Option("--collator", metavar="file.py:name", help=COLLATOR)] = None,
+    rollout: Annotated[str | None, typer.Option("--rollout", metavar="ENGINE", help=ROLLOUT)] = None,
     law: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,6 +59,7 @@ def training(
       orderproof training train.py:step
       orderproof training train.py:step --law label_alignment --json -
       orderproof training --collator data.py:samples
+      orderproof training grpo.py:step --rollout generate
     """
     from orderproof.report.file_output import check_writable
 
@@ -83,7 +89,7 @@ def training(
             loaded = load_step(step, seed=seed) if step else (None, None, None)
             collated = load_samples(collator, seed=seed) if collator else (None, ())
             plan(planned.undecided())
-            for report in planned.reports(StepInputs(*loaded, *collated), update):
+            for report in planned.reports(StepInputs(*(*loaded, *collated, rollout)), update):
                 keep(report)
     report = report.model_copy(update={"seconds": round(time.perf_counter() - began, 3)})
     from orderproof.report import render_text

@@ -100,6 +100,9 @@ class Baseline:
 
 def read_baseline(path: Path, *, today: date, drafts: bool = False) -> Baseline:
     """The entries of a file; `drafts`: also those without a reason. Raises `UsageError` with file and line."""
+    if not path.exists():
+        how = f"orderproof audit --write-baseline {shown_path(path)} writes it"
+        raise UsageError(f"{shown_path(path)}: expected a baseline; no such file; {how}")
     file = read_toml(path, "a baseline")
     stated = file.data.get(ACCEPTED, [])
     if unknown := next((key for key in file.data if key != ACCEPTED), None):

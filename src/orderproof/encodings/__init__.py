@@ -17,6 +17,7 @@ from orderproof.encodings._frequencies import LengthSchedule as LengthSchedule
 from orderproof.encodings._frequencies import PerRowSpectrum as PerRowSpectrum
 from orderproof.encodings._frequencies import Schedule as Schedule
 from orderproof.encodings._frequencies import Spectrum as Spectrum
+from orderproof.encodings._own_file import full_name as full_name
 from orderproof.encodings._registry import build as build
 from orderproof.encodings._registry import get as get
 from orderproof.encodings._registry import names as names

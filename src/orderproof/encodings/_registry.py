@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from orderproof.encodings._encoding import ModelSizes, PositionalEncoding
+from orderproof.encodings._own_file import is_in_a_file, load
 from orderproof.errors import UsageError
 from orderproof.registry import did_you_mean, lookup, modules
 
@@ -35,7 +36,9 @@ def register(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[_Encoding
 
 
 def get(name: str) -> type[PositionalEncoding]:
-    """The class registered under a name. Raises `UsageError` for an unknown name."""
+    """The class registered under a name, or that of `FILE.py:CLASS`. Raises `UsageError` for an unknown name."""
+    if is_in_a_file(name):
+        return load(name)
     _import_folder()
     return lookup(name, {known: _classes[known] for known in names()}, "an encoding", aliases=_aliases)
 

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from orderproof.encodings import ModelSizes
+from orderproof.encodings import ModelSizes, full_name
 from orderproof.encodings import build as build_encoding
 from orderproof.errors import OrderproofError, UsageError
 from orderproof.lab import registry
@@ -95,6 +95,15 @@ class RunConfig(BaseModel):
         if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
             raise ValueError(f"expected no boolean, got {value}; quote a word that YAML reads as one, such as no")
         return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _name_content(cls, value: str) -> str:
+        """The name of an encoding in a file of the user has a digest of the file: other code is another run."""
+        try:
+            return full_name(value)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from orderproof.errors import UsageError
 from orderproof.models import python_objects
+from orderproof.models.example_file import read_example
 from orderproof.models.hf import architectures, checkpoint, hub
 from orderproof.models.onnx_file import load_file
 from orderproof.models.plain_module import Inputs, refuse_layout
@@ -26,6 +28,7 @@ def load(
     inputs: Inputs | None = None,
     layout: Layout = NO_LAYOUT,
     assume: Mapping[str, Any] | None = None,
+    length: int | None = None,
 ) -> Subject:
     """Load a checkpoint folder, a hub id, `arch:NAME?key=value`, `file.py:name`, `package.module:name` or `file.onnx`.
 
@@ -40,6 +43,7 @@ def load(
         layout: What the user states of the axes of a Python object.
         assume: Values that replace inferred ones, by the names in `orderproof.models.hf.assumptions.ASSUMABLE`; see
             also `from_module`.
+        length: Of the example inputs of an ONNX file [tokens], where the file leaves it open.
 
     Raises:
         SubjectError: The model is not found or cannot be loaded, built or called.
@@ -47,8 +51,12 @@ def load(
 
     """
     form = check_spec(spec, tiny=tiny, attention=attention, dtype=dtype, allow_network=allow_network)
+    if layout.example is not None:
+        if inputs is not None:
+            raise UsageError(f"{spec}: expected example inputs once; got inputs= and {layout.example}")
+        inputs, layout = read_example(Path(layout.example).expanduser()), replace(layout, example=None)
     if form == "onnx":
-        return load_file.load_onnx(Path(spec).expanduser(), inputs=inputs, layout=layout, assume=assume)
+        return load_file.load_onnx(Path(spec).expanduser(), inputs=inputs, layout=layout, assume=assume, length=length)
     if form != "object":
         refuse_layout(spec, layout, "a model of transformers, whose axes are known")
         if inputs is not None:

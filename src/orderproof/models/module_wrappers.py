@@ -1,4 +1,4 @@
-"""Modules that call another module: with its inputs under their names, or with the rows of each tensor first."""
+"""Modules that call another module: with its inputs under their names, or with an axis of each tensor moved."""
 
 from __future__ import annotations
 
@@ -44,33 +44,37 @@ class KeywordModule(PassesKeywordsOn):
         return self.model(**dict(zip(self.names, inputs, strict=True)), **keywords)
 
 
-class RowsFirst(PassesKeywordsOn):
-    """A module whose inputs and outputs have their axis of rows first, whatever axis the module has it at."""
+class AxisMoved(PassesKeywordsOn):
+    """A module whose inputs and outputs have one axis at a fixed place, whatever place the module has it at."""
 
-    def __init__(self, model: nn.Module, inputs: Sequence[int | None], outputs: Mapping[str, int]) -> None:
+    def __init__(
+        self, model: nn.Module, inputs: Sequence[int | None], outputs: Mapping[str, int], *, place: int
+    ) -> None:
+        """Move an axis to `place`; ``inputs`` and ``outputs`` say where the module has it, None for where it is."""
         super().__init__()
         self.model = model
-        self.input_rows = tuple(inputs)
-        self.output_rows = dict(outputs)
+        self.inputs = tuple(inputs)
+        self.outputs = dict(outputs)
+        self.place = place
 
     def _gives(self, name: str, place: int) -> bool:
         del name
-        return place < len(self.input_rows)
+        return not isinstance(self.model, PassesKeywordsOn) and place < len(self.inputs)
 
     def forward(self, *inputs: Tensor, **keywords: Any) -> Any:
-        """Call the module with its own order of axes; keyword arguments have rows first anyway."""
-        own = [x.movedim(0, axis) if axis else x for x, axis in zip(inputs, self.input_rows, strict=True)]
+        """Call the module with its own order of axes; keyword arguments are passed on as they are."""
+        own = [x if axis is None else x.movedim(self.place, axis) for x, axis in zip(inputs, self.inputs, strict=True)]
         leaves, structure = pytree.tree_flatten_with_path(self.model(*own, **keywords))
-        return pytree.tree_unflatten([self._rows_first(leaf_name(path), leaf) for path, leaf in leaves], structure)
+        return pytree.tree_unflatten([self._moved(leaf_name(path), leaf) for path, leaf in leaves], structure)
 
-    def _rows_first(self, name: str, leaf: Any) -> Any:
-        axis = self.output_rows.get(name, 0)
-        return leaf.movedim(axis, 0) if axis else leaf
+    def _moved(self, name: str, leaf: Any) -> Any:
+        axis = self.outputs.get(name, self.place)
+        return leaf if axis == self.place else leaf.movedim(axis, self.place)
 
 
 def with_rows_first(subject: Subject, inputs: Sequence[int | None], outputs: Mapping[str, int]) -> Subject:
     """The subject with the rows of all inputs and outputs first; `inputs` and `outputs` are its own axes of rows."""
-    module = RowsFirst(subject.module, inputs, outputs).eval()
+    module = AxisMoved(subject.module, [axis or None for axis in inputs], outputs, place=0).eval()
 
     def draw(length: int, seed: int) -> Sample:
         sample = subject.draw(length, seed)

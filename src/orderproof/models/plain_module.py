@@ -39,7 +39,7 @@ from orderproof.models.roles.packed_documents import (
     token_axis_of_documents,
 )
 from orderproof.models.roles.position_argument import POSITION_NAMES
-from orderproof.models.roles.row_axis import tokens_first
+from orderproof.models.roles.row_axis import tokens_first, tokens_last
 from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
@@ -52,6 +52,7 @@ from orderproof.models.vision.plain_image import image_subject, is_image
 from orderproof.registry import did_you_mean
 from orderproof.subject_spec import Layout, StatedAxes
 
+_TURNED = "tokens run along axis {axis} of the first input, as {what}"
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 EXAMPLE_INPUTS_HINT = (
@@ -120,6 +121,8 @@ def of_layout(
     if not isinstance(module, nn.Module):
         raise SubjectError(f"a subject must be a torch.nn.Module; got {type(module).__name__}")
     name = name or type(module).__name__
+    if layout.shapes:
+        raise UsageError(f"{name}: expected no shapes with a module, whose example inputs have them; give inputs=")
     _check_device(module, inputs, name)
     mode_notes = switch_mode(module, training=mode == "train")
     if inputs is None and _is_pretrained(module):
@@ -180,9 +183,12 @@ def _with_roles(
     """The subject of a module called with the inputs of a call, after their roles are known."""
     names, numbers = tuple(call.inputs), call.numbers
     counts = {place: KeptNumber(int(given.tensors[place])) for place, x in enumerate(names) if x in numbers}
-    known = {**counts, **_triangular_masks(given)}
-    turned = tokens_first(module, given, names, known) if layout.token_axis is None else None
-    given = turned or given
+    by_mask: tuple[str, ...] = ()
+    if layout.token_axis is None and layout.outputs is None:
+        if turned := tokens_first(module, given, names, {**counts, **_triangular_masks(given)}):
+            given, by_mask = turned, (_TURNED.format(axis=0, what="a mask [row, token] shows"),)
+        elif last := tokens_last(module, given):
+            (module, given), by_mask = last, (_TURNED.format(axis=2, what="calls and another input show"),)
     known = {**counts, **_triangular_masks(given)}
     documents = {k: x for k, x in document_inputs(given, names, numbers).items() if names[k] not in layout.roles}
     called, rest = (module, given) if not documents and not may_be_one_row(given) else as_one_row(module, given)
@@ -202,7 +208,6 @@ def _with_roles(
     if has_one_row:
         mark_one_row(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    by_mask = ("tokens run along axis 0 of the first input, as a mask [row, token] shows",) if turned else ()
     subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
 
@@ -247,7 +252,7 @@ def _with_assumptions(subject: Subject, assume: Mapping[str, Any]) -> Subject:
     for each in (subject, *subject.other_sequences.values()):
         each.model_kind = kind
     if assume:
-        subject.notes = (*subject.notes, f"model_kind is {kind!r}, as assumed by the user")
+        subject.notes = (*subject.notes, f"model_kind is {kind!r}, as stated")
     return subject
 
 

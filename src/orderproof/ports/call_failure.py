@@ -40,7 +40,11 @@ def explained_failure(
         (CONTEXT, model.context, "not_applicable"),
     )
     for name, size, verdict in boundaries:
-        if size and size < call.length and takes(size) and not takes(size + 1):
-            return CallFailure(verdict, f"{engine} takes {size} tokens and not {size + 1}, beyond {name}: {said}", name)
+        if not size or size >= call.length or takes(size + 1):
+            continue
+        # an engine that generates a token after each prompt takes one token less of a context
+        if longest := next((n for n in (size, size - (name == CONTEXT)) if takes(n)), 0):
+            reason = f"{engine} takes {longest} tokens and not {size + 1}, beyond {name}: {said}"
+            return CallFailure(verdict, reason, name)
     short = "a prompt of 2 tokens works" if takes(2) else "a prompt of 2 tokens fails too"
     return CallFailure("undecided", f"{said}; {short}")

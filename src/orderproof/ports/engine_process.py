@@ -1,7 +1,8 @@
 """An engine in a process of its own, with limits of time and memory: what it does there costs one call its result.
 
-The child loads the checkpoint and makes call after call. It writes arrays into a temporary folder, and a line of JSON
-for each call into a pipe. A child that dies or takes too long is replaced by one that starts with the next call.
+The process loads the checkpoint and makes call after call, as `engine_side.serving` says. It is forked from this one
+for an engine that is installed here, and from the process of another environment for one that has its own. One that
+dies or takes too long is replaced by one that starts with the next call.
 """
 
 from __future__ import annotations
@@ -9,26 +10,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import resource
 import select
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from orderproof import forked_process
-from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall
 from orderproof.library_messages import suppress_warnings
-from orderproof.ports.engine_files import Output, keep_error_messages, last_message, read_output, write_output
-from orderproof.ports.engines.engine import EngineError, InferenceEngine, LoadedModel
+from orderproof.ports.engine_files import last_message, read_output
+from orderproof.ports.engine_side import serving
+from orderproof.ports.engine_side.serving import Output
+from orderproof.ports.engines.engine import EngineError, InferenceEngine
 
-GIB = 2**30
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+OWN_ERRORS = (EngineError,)
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,23 @@ class EngineRun:
         self.refused = bool(head["refused"])
 
 
+@dataclass(frozen=True)
+class LoadRequest:
+    """The checkpoint that a process loads, and where it writes arrays."""
+
+    folder: Path
+    model_type: str
+    place: Path
+    memory_gib: float
+
+    def line(self, session: int) -> dict[str, Any]:
+        """The request as a line; its answers carry the number of the session."""
+        return {
+            "folder": str(self.folder), "model_type": self.model_type, "place": str(self.place),
+            "memory_gib": self.memory_gib, "session": session,
+        }  # fmt: skip
+
+
 def run_engine(
     engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], limits: EngineLimits
 ) -> EngineRun:
@@ -62,155 +78,138 @@ def run_engine(
     run = EngineRun()
     try:
         engine.prepare()
+        while len(run.outputs) < len(calls) and not run.load_failure and run.knows:
+            rest = calls[len(run.outputs) :]
+            if not engine.has_environment and not forked_process.can_fork():
+                _run_here(engine, folder, model_type, rest, run)  # libraries do not survive a fork
+                return run
+            with TemporaryDirectory() as place:
+                request = LoadRequest(folder, model_type, Path(place), limits.memory_gib)
+                process = engine.open_process(request) if engine.has_environment else _ForkedEngine(engine, request)
+                try:
+                    _collect(process, rest, run, limits)
+                finally:
+                    process.stop()
     except EngineError as error:
         run.load_failure = str(error)
-    while len(run.outputs) < len(calls) and not run.load_failure and run.knows:
-        rest = calls[len(run.outputs) :]
-        if not forked_process.can_fork():  # another system, where libraries do not survive a fork
-            _run_here(engine, folder, model_type, rest, run)
-            return run
-        with TemporaryDirectory() as place:
-            child = _EngineProcess(engine, folder, model_type, rest, Path(place), limits)
-            try:
-                _collect(child, rest, run, limits)
-            finally:
-                child.stop()
     return run
 
 
-def _collect(child: _EngineProcess, calls: Sequence[PortCall], run: EngineRun, limits: EngineLimits) -> None:
-    """Read the lines of one child until it ends, fails or takes too long."""
-    loaded = child.next_line(limits.seconds)
+def _collect(process: EngineProcess, calls: Sequence[PortCall], run: EngineRun, limits: EngineLimits) -> None:
+    """Read the lines of one process until it ends, fails or takes too long."""
+    loaded = process.next_line(limits.seconds)
     if isinstance(loaded, str):
         run.load_failure = f"loading {loaded}"
         return
     run.take_head(loaded)
     for call in calls if run.knows and not run.load_failure else ():
-        line = child.next_line(limits.seconds)
+        process.send(_call_line(call))
+        line = process.next_line(limits.seconds)
         if isinstance(line, str):
             run.outputs[call] = line
             return
-        run.outputs[call] = line["failure"] or read_output(line, child.place)
+        run.outputs[call] = line["failure"] or read_output(line, process.place)
 
 
-class _EngineProcess(forked_process.ForkedProcess):
-    """A forked process that loads a checkpoint and makes calls."""
+def _call_line(call: PortCall) -> dict[str, Any]:
+    return {"kind": call.kind, "rows": call.rows, "sizes": call.sizes, "count": call.count}
 
-    def __init__(
-        self, engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], place: Path,
-        limits: EngineLimits,
-    ) -> None:  # fmt: skip
-        self.place, self._buffer = place, b""
-        self._read, write = os.pipe()
 
-        def work() -> None:
-            os.close(self._read)
-            _apply_limits(limits)
-            _use_temporary_folder(place)
-            keep_error_messages(place)
-            for line in _lines(engine, folder, model_type, calls, place):
-                data = json.dumps(line).encode() + b"\n"
-                while data:
-                    data = data[os.write(write, data) :]
+class EngineProcess(ABC):
+    """A process that loads one checkpoint and answers calls."""
 
-        super().__init__(work)
-        os.close(write)
+    def __init__(self, requests: int, answers: int, place: Path, session: int = 0) -> None:
+        """The files that it reads and writes, and the folder of its arrays."""
+        self.requests, self.answers, self.place, self.session = requests, answers, place, session
+        self._buffer = b""
+
+    def send(self, line: Mapping[str, Any]) -> None:
+        """Send a request; one that has ended does not read it."""
+        with contextlib.suppress(BrokenPipeError):
+            serving.write_line(self.requests, line)
 
     def next_line(self, limit: float) -> dict[str, Any] | str:
-        """The next line; or a text on why there is none; `limit` in s."""
+        """The next answer of this session; or a text on why there is none; `limit` in s."""
         latest = time.monotonic() + limit
+        while (line := self._next_line(latest)) is not None:
+            if line.get("session", self.session) == self.session:
+                died = line.get("died")
+                return line if died is None else self._ended(forked_process.exit_description(died))
+        if time.monotonic() >= latest:
+            self.interrupt()
+            return f"was not done after {limit:g} s: give it more with --timeout, or call the engine alone"
+        return self._ended(self.end_description())
+
+    def _next_line(self, latest: float) -> dict[str, Any] | None:
+        """The next line; None after `latest`, or at the end of all lines."""
         while b"\n" not in self._buffer:
-            ready, _, _ = select.select([self._read], [], [], max(latest - time.monotonic(), 0))
-            if not ready:
-                return f"was not done after {limit:g} s: give it more with --timeout, or call the engine alone"
-            more = os.read(self._read, 1 << 16)
+            ready, _, _ = select.select([self.answers], [], [], max(latest - time.monotonic(), 0))
+            more = os.read(self.answers, 1 << 16) if ready else b""
             if not more:
-                status = forked_process.exit_description(self.wait())
-                return f"ended its process, which {status}{last_message(self.place)}"
+                return None
             self._buffer += more
         line, _, self._buffer = self._buffer.partition(b"\n")
         return dict(json.loads(line))
 
+    def _ended(self, how: str) -> str:
+        return f"ended its process, which {how}{last_message(self.place)}"
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """End the call that takes too long."""
+
+    @abstractmethod
+    def end_description(self) -> str:
+        """How the process ended, whose answers have ended."""
+
+    @abstractmethod
     def stop(self) -> None:
-        """End the process and all processes that it started."""
-        os.close(self._read)
-        super().stop()
+        """End the work on this checkpoint, and all that it started."""
 
 
-def _lines(
-    engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], place: Path
-) -> Iterator[dict[str, Any]]:
-    """In the child: a line for the loading, then one for each call, whose arrays are in `place`."""
-    model, head = _load(engine, folder, model_type)
-    yield head
-    for index, call in enumerate(calls if model is not None else ()):
-        assert model is not None
-        output = _call(model, call)
-        if isinstance(output, str):
-            yield {"failure": output}
-        else:
-            yield {"failure": "", **write_output(output, place, index)}
+class _ForkedEngine(EngineProcess):
+    """A fork of this process."""
+
+    def __init__(self, engine: InferenceEngine, request: LoadRequest) -> None:
+        requests, answers = os.pipe(), os.pipe()
+
+        def work() -> None:
+            os.close(requests[1])
+            os.close(answers[0])
+            _use_one_thread()
+            with suppress_warnings():
+                serving.serve_checkpoint(engine, request.line(0), requests[0], answers[1], OWN_ERRORS)
+
+        self._process = forked_process.ForkedProcess(work)
+        os.close(requests[0])
+        os.close(answers[1])
+        super().__init__(requests[1], answers[0], request.place)
+
+    def interrupt(self) -> None:
+        """`stop` ends it."""
+
+    def end_description(self) -> str:
+        return forked_process.exit_description(self._process.wait())
+
+    def stop(self) -> None:
+        os.close(self.requests)
+        os.close(self.answers)
+        self._process.stop()
 
 
 def _run_here(
     engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], run: EngineRun
 ) -> None:
     """The same in this process."""
-    model, head = _load(engine, folder, model_type)
-    run.take_head(head)
-    if model is not None:
-        run.outputs.update({call: _call(model, call) for call in calls})
+    with suppress_warnings():
+        model, head = serving.load_checkpoint(engine, folder, model_type, OWN_ERRORS)
+        run.take_head(head)
+        if model is not None:
+            run.outputs.update({call: serving.make_call(model, _call_line(call), OWN_ERRORS) for call in calls})
 
 
-def _load(engine: InferenceEngine, folder: Path, model_type: str) -> tuple[LoadedModel | None, dict[str, Any]]:
-    head: dict[str, Any] = {"knows": True, "failure": "", "refused": False, "defaults": {}}
-    try:
-        with suppress_warnings():
-            head["knows"] = engine.knows(model_type)
-            if not head["knows"]:
-                return None, head
-            plain = (int, float, str, bool, type(None))
-            head["defaults"] = {k: v for k, v in engine.defaults(model_type).items() if isinstance(v, plain)}
-            return engine.load(folder), head
-    except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
-        text = failure_text(error).replace(str(folder), "the checkpoint")
-        return None, {**head, "failure": text, "refused": not isinstance(error, EngineError)}
-
-
-def _call(model: LoadedModel, call: PortCall) -> Output | str:
-    try:
-        with suppress_warnings():
-            if call.kind == "prefill":
-                return [model.prefill(call.rows[0])]
-            if call.kind == "chunks":
-                return [model.chunks(call.rows[0], call.sizes)]
-            if call.kind == "batch":
-                return model.batch(call.rows)
-            return model.greedy(call.rows[0], call.count)
-    except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
-        return failure_text(error)
-
-
-def failure_text(error: BaseException) -> str:
-    """The error that an engine raised, or the one that caused it, on one line without terminal colours."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(error) if isinstance(error, EngineError) else f"raised {_COLOUR.sub('', first_line(error))}"
-
-
-def _apply_limits(limits: EngineLimits) -> None:
+def _use_one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
     os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
-    size = int(limits.memory_gib * GIB)
-    for kind, most in ((resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
-        with contextlib.suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
-            resource.setrlimit(kind, (most, most))
-
-
-def _use_temporary_folder(place: Path) -> None:
-    """Make temporary files here: the parent removes the folder, however this process ends."""
-    folder = place / "temporary"
-    folder.mkdir()
-    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)

@@ -34,8 +34,11 @@ TINY_VALUES: Mapping[str, Any] = {  # of keys that a configuration has
 SUPPORTED = "arch:NAME, a checkpoint folder or a transformers model with a language-model head"
 
 
-def load_reference(subject: Any, *, seed: int = 0) -> Reference:
-    """The reference of a text as on the command line, or of a model. Raises `UsageError`, `SubjectError`."""
+def load_reference(subject: Any, *, seed: int = 0, head_width: int = 0) -> Reference:
+    """The reference of a text as on the command line, or of a model; heads of a tiny one may have this width.
+
+    Raises `UsageError`, `SubjectError`.
+    """
     transformers = transformers_library()
     if isinstance(subject, Reference):
         return subject
@@ -48,16 +51,19 @@ def load_reference(subject: Any, *, seed: int = 0) -> Reference:
         raise UsageError(f"expected {SUPPORTED} with against; got {type(subject).__name__}")
     form = check_spec(subject, tiny=subject.startswith("arch:"))
     if form == "architecture":
-        return tiny_reference(subject, seed=seed)
+        return tiny_reference(subject, seed=seed, head_width=head_width)
     if form == "folder":
         return _checkpoint_reference(Path(subject).expanduser(), seed)
     raise UsageError(f"expected {SUPPORTED} with against; got {subject!r}")
 
 
-def tiny_reference(spec: str, *, seed: int = 0, values: Mapping[str, Any] | None = None) -> Reference:
+def tiny_reference(
+    spec: str, *, seed: int = 0, values: Mapping[str, Any] | None = None, head_width: int = 0
+) -> Reference:
     """A tiny random language model of an architecture; its window is `TINY_WINDOW`, if it can have one.
 
-    ``values`` are configuration values that replace those of the spec. Raises `UsageError`, `SubjectError`.
+    ``values`` are configuration values that replace those of the spec; ``head_width`` is the width of the heads, if an
+    engine takes no smaller one. Raises `UsageError`, `SubjectError`.
     """
     name, overrides = architectures.parse_spec(spec)
     with suppress_warnings():
@@ -66,6 +72,7 @@ def tiny_reference(spec: str, *, seed: int = 0, values: Mapping[str, Any] | None
         chosen = _language_model_class(default, spec)
         known = default.to_dict()
         wanted = {key: value for key, value in TINY_VALUES.items() if key in known} | dict(SIZES.get(name, {}))
+        wanted |= fixed_sizes.widths_of_heads(default, head_width) if head_width else {}
         wanted |= overrides | dict(values or {})
         wanted = {**architectures.expand_attention_types(default, wanted), **wanted}
         failure: Exception | None = None

@@ -87,8 +87,9 @@ REMEDIES: dict[PortCauseName, str] = {
     "sinks": "Read the attention sinks of the checkpoint, and add them to the denominator of the softmax.",
     "mask or pads": "Hide pads in the mask, and count positions from the first real token of each row.",
     "cache offset": "Count positions on from the number of tokens that the cache has seen.",
-    "norm or constant precision": "Use the constant that config.json states, in float32.",
+    "norm or constant precision": "Use the value of the reference, in float32.",
 }
+UNEXPLAINED = "No setting of the configuration makes it: compare what both compute after each layer, for one token."
 
 
 def remedy_text(run: PortRun, result: PortResult) -> str:
@@ -102,4 +103,17 @@ def remedy_text(run: PortRun, result: PortResult) -> str:
         REMEDIES.get(each.candidate.cause, f"Read {each.candidate.setting} as the reference does.")
         for each in result.explanation.causes
     ]
+    if not texts and run.explains and result.profile is not None and result.profile.first == 0:
+        target = run.engine.target and f"Check first that {run.engine.name} was made from this checkpoint. "
+        return f"{target}{UNEXPLAINED}"
+    if texts and _older_keys_help(result):
+        texts.append(f"Or add {json.dumps(run.older_keys, default=str)} to config.json.")
     return " ".join(dict.fromkeys(texts)) or result.law.remedy
+
+
+def _older_keys_help(result: PortResult) -> bool:
+    """True if the keys of older versions of transformers remove some cause."""
+    again = result.with_older_keys
+    return again is not None and (
+        again.first is None or len(result.older_explanation.causes) < len(result.explanation.causes)
+    )

@@ -18,13 +18,12 @@ from typing import Any
 from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall, PortLaw
 from orderproof.laws.ports.port_law import ABILITIES
-from orderproof.optional_packages import missing_packages
 from orderproof.ports.call_failure import explained_failure
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
 from orderproof.ports.comparison import Profile, check_scores, profile, resolution, rounding, tolerance
-from orderproof.ports.engine_files import Output
 from orderproof.ports.engine_process import EngineLimits, EngineRun, run_engine
+from orderproof.ports.engine_side.serving import Output
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
 from orderproof.ports.explanation import Explanation, FoundCause, explain
 from orderproof.ports.older_config import older_keys
@@ -39,6 +38,7 @@ from orderproof.ports.reference_checks import (
 from orderproof.ports.tokenizer import write_tokenizer
 from orderproof.records.audit import Verdict
 
+NOT_LOADED = "does not load the checkpoint"
 OLDER_CAUSES = ("rotary base", "partial rotary", "scaling")  # whose settings have other names in older versions
 
 
@@ -91,8 +91,7 @@ class PortRun:
     def first_run(self) -> EngineRun:
         """The calls on the checkpoint as it is saved."""
         if not self.engine.is_installed:
-            missing = " and ".join(missing_packages(*self.engine.packages))
-            return EngineRun(load_failure=f"{missing} is not installed: {self.engine.how_to_install}")
+            return EngineRun(load_failure=self.engine.missing)
         return self._run({})
 
     @cached_property
@@ -143,7 +142,8 @@ class PortRun:
         if (reason := law.inapplicable_reason(model)) is not None:
             return PortResult(law, "not_applicable", reason)
         if run.load_failure and not self.needs_older_keys:
-            return PortResult(law, "undecided", f"{self.engine.name} does not load the checkpoint")
+            why = "" if any(each.ability is None for each in self.laws) else f": {run.load_failure}"
+            return PortResult(law, "undecided", f"{self.engine.name} {NOT_LOADED}{why}")
         used = self.older_run if self.needs_older_keys and self.older_run is not None else run
         output = used.outputs[self.calls[law.name]]
         if isinstance(output, str):
@@ -164,9 +164,12 @@ class PortRun:
     def _takes(self, length: int) -> bool:
         """True if the engine returns scores for a prompt of this length [tokens]."""
         if length not in self._taken:
-            call = PortCall("prefill", (self.reference.port_model.tokens(length),))
-            run = self._run(self.older_keys if self.needs_older_keys else {}, [call])
-            self._taken[length] = not isinstance(run.outputs.get(call, ""), str)
+            model = self.reference.port_model
+            near = [size + step for size in (model.window, model.context) if size for step in (-1, 0, 1)]
+            lengths = sorted({2, length, *(each for each in near if each > 0)} - self._taken.keys())
+            calls = {each: PortCall("prefill", (model.tokens(each),)) for each in lengths}  # in one process
+            run = self._run(self.older_keys if self.needs_older_keys else {}, list(calls.values()))
+            self._taken |= {n: not isinstance(run.outputs.get(call, ""), str) for n, call in calls.items()}
         return self._taken[length]
 
     def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:
@@ -246,6 +249,8 @@ class PortRun:
             return result
         scores = [each for each in output if isinstance(each, Scores)]
         again = profile(scores, self.reference.outputs(call, double=True), found.tolerance, start=found.start)
+        if again == found:
+            return result  # the engine does not read them
         explanation = Explanation()
         if again.first is not None:
             explanation = self._explain(call, scores, again, self.older_run.defaults)

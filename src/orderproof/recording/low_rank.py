@@ -1,71 +1,23 @@
 """Weights of low rank in place of those of a large module, for calls whose numbers do not matter.
 
-A recording and the module that was recorded must compute the same with any weights, and which shapes the outputs of a
-call have is taken not to depend on them. With matrices of rank `RANK` a call takes a fraction of the time.
+A recording and the module that was recorded must compute the same with any weights, which shapes the outputs of a call
+have is taken not to depend on them, and a law that is proved for all weights holds for these. With matrices of rank
+`RANK` a call takes a fraction of the time.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
-from orderproof.cast_on_use import LEAST_ELEMENTS, is_large
+from orderproof.cast_on_use import LEAST_ELEMENTS, LowRank, is_large
 
 RANK = 4
-_aten = torch.ops.aten
-_TRANSPOSED = frozenset({_aten.t.default, _aten.numpy_T.default})
-_SAME = frozenset({_aten.detach.default, _aten.alias.default})
-
-
-class LowRank(Tensor):
-    """The matrix `left @ right.T`, which is never computed for a product or a row."""
-
-    left: Tensor
-    right: Tensor
-
-    @staticmethod
-    def __new__(cls, left: Tensor, right: Tensor, dtype: torch.dtype) -> Self:
-        """Make one from factors in float32."""
-        made: Self = Tensor._make_wrapper_subclass(cls, (len(left), len(right)), dtype=dtype, device=left.device)
-        made.left, made.right = left, right
-        return made
-
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return f"LowRank({list(self.shape)}, {self.dtype})"
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        first = args[0] if args else None
-        if isinstance(first, LowRank) and func in _SAME:
-            return LowRank(first.left, first.right, first.dtype)
-        if isinstance(first, LowRank) and (func in _TRANSPOSED or (func is _aten.transpose.int and first.dim() == 2)):
-            return LowRank(first.right, first.left, first.dtype)
-        if isinstance(first, LowRank) and func is _aten.embedding.default:
-            return (first.left[args[1]] @ first.right.t()).to(first.dtype)
-        if func is _aten.mm.default and isinstance(args[1], LowRank) and not isinstance(args[0], LowRank):
-            return _product(args[0], args[1]).to(args[1].dtype)
-        if func is _aten.addmm.default and isinstance(args[2], LowRank) and not isinstance(args[1], LowRank):
-            if not kwargs:
-                return (_product(args[1], args[2]) + args[0]).to(args[2].dtype)
-        return func(*tree_map(_dense, args), **tree_map(_dense, dict(kwargs)))
-
-
-def _product(x: Tensor, matrix: LowRank) -> Tensor:
-    return (x.float() @ matrix.left) @ matrix.right.t()
-
-
-def _dense(x: Any) -> Any:
-    return (x.left @ x.right.t()).to(x.dtype) if isinstance(x, LowRank) else x
 
 
 @contextmanager
@@ -93,6 +45,18 @@ def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
     finally:
         for part, name, value in places:
             part._parameters[name] = value
+
+
+def low_rank_copy(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
+    """A copy of a module with these weights, the same ones in each dtype; None is that of the module."""
+    with low_rank_weights(module):
+        matrices = {id(p): p for p in module.parameters() if isinstance(p, LowRank)}
+        made: dict[int, Any] = {
+            key: nn.Parameter(p if dtype is None else p.in_dtype(dtype), requires_grad=False)
+            for key, p in matrices.items()
+        }
+        copied = copy.deepcopy(module, made)  # deepcopy takes the values of its memo as made
+    return copied if dtype is None else copied.to(dtype)
 
 
 def call_for_shapes(module: nn.Module, inputs: Sequence[Tensor]) -> Any:

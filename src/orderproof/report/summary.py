@@ -34,7 +34,8 @@ def summary_sentence(report: Report) -> str:
 def _failure_clause(findings: Iterable[Finding]) -> str:
     """``fails OP201 causal at model.py:20``: each failed law, laws of one line together.
 
-    A port: ``mlx fails OP602 same_prefill``, or the engine after each law if there are several.
+    A port: ``mlx fails OP602 same_prefill``, or the engine after each law if there are several, and the settings that
+    explain the differences.
     """
     findings = tuple(findings)
     engines = {f.output for f in findings if f.port is not None}
@@ -45,7 +46,14 @@ def _failure_clause(findings: Iterable[Finding]) -> str:
         title = phrases.law_title(failed).removesuffix(f" ({engine})")
         by_place.setdefault(shown_place(failed).source, []).append(title)
     texts = [join_words(titles) + (f" at {place}" if place else "") for place, titles in by_place.items()]
-    return f"{engine} fails {', '.join(texts)}".strip() if texts else ""
+    return f"{engine} fails {', '.join(texts)}{_causes(findings, engine)}".strip() if texts else ""
+
+
+def _causes(findings: Iterable[Finding], engine: str) -> str:
+    """`` (sliding_window: 8 in the reference, no window in mlx)``: what explains the differences of one engine."""
+    causes = [cause for f in findings if f.port is not None and f.outcome == "fail" for cause in f.port.causes]
+    texts = [f"{each.setting}: {each.stated} in the reference, {each.assumed} in {engine}" for each in causes]
+    return f" ({'; '.join(dict.fromkeys(texts))})" if engine and texts else ""
 
 
 def _theorem_clause(findings: Iterable[Finding]) -> str:
@@ -119,13 +127,19 @@ def _findings_so_far(report: Report) -> str:
 
 
 def _text_of_each_law(findings: Iterable[Finding]) -> list[str]:
-    """The first finding of each law, and how many more there are: of other outputs, and of other calls."""
+    """The first finding of each law, and how many more there are: of other outputs, and of other calls.
+
+    Laws of which the same is said are together: ``OP201 causal and OP204 batch FAIL: expected to hold, ...``.
+    """
     groups: dict[str, list[Finding]] = {}
     for f in findings:
         groups.setdefault(phrases.law_title(f) if f.port is not None else f.code, []).append(f)
-    texts = {code: expectation_text(group[0]) for code, group in groups.items()}
-    more = {code: f", and {len(group) - 1} more" if len(group) > 1 else "" for code, group in groups.items()}
-    return [text + more[code] for code, text in texts.items()]
+    titles: dict[str, list[str]] = {}  # by what is said of the laws
+    for first, *others in groups.values():
+        title = phrases.law_title(first)
+        more = f", and {len(others)} more" if others else ""
+        titles.setdefault(expectation_text(first).removeprefix(title) + more, []).append(title)
+    return [join_words(names) + text for text, names in titles.items()]
 
 
 def _untested_text(report: Report) -> str:

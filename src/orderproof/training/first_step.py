@@ -60,11 +60,12 @@ class FirstStepAudit:
                 copied = logits_of is None and sum(x.numel() for x in model.parameters()) <= LARGEST_COPIED
                 limited = _LimitedLoss(loss)
                 step = TrainingStep(
-                    part, TrainingBatch.of(batch), limited, tries=2, may_be_copied=copied, may_be_proved=False
-                )
+                    part, TrainingBatch.of(batch), limited, tries=2, may_be_copied=copied, may_be_proved=False,
+                    is_of_run=True,
+                )  # fmt: skip
                 found, cost = self._report(step, limited, name, share)
         except Exception as error:  # noqa: BLE001 - the run must go on
-            log.warning("orderproof: the first step is not audited: %s", failure_reason(error))
+            self.refuse(failure_reason(error))
             return None
         (log.warning if found.violations else log.info)("orderproof: %s %s", summary_sentence(found), cost)
         for finding in found.violations:
@@ -74,6 +75,10 @@ class FirstStepAudit:
         if found.violations and self.action == "fail":
             raise FailedStepError(f"the first step violates a law of training: {summary_sentence(found)}")
         return found
+
+    def refuse(self, reason: str) -> None:
+        """Say in the log that there is no audit."""
+        log.warning("orderproof: the first step is not audited: %s", reason)
 
     def _report(self, step: TrainingStep, limited: _LimitedLoss, name: str, share: float) -> tuple[Report, str]:
         """The report, with a note of its cost."""

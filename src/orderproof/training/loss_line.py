@@ -24,6 +24,7 @@ from orderproof.laws.mixing_kinds import ATTENTION, OTHER
 from orderproof.laws.training import Blame, TermComparison, TrainingBatch, TrainingStep
 from orderproof.laws.training.recomputation import without_recomputation
 from orderproof.training.made_lines import made_line, users_line
+from orderproof.training.rank_line import place_on_rank
 
 
 def loss_place(step: TrainingStep, comparison: TermComparison) -> Place | None:
@@ -42,6 +43,8 @@ def _place(step: TrainingStep, comparison: TermComparison) -> Place | None:
         return _last(_recorded(step, step.batch).steps)
     if blame is Blame.RECOMPUTED:
         return _recomputed(step)
+    if blame in (Blame.SHARD, Blame.COLLECTIVE) and calls is not None:
+        return place_on_rank(step, calls[0], of_exchange=blame is Blame.COLLECTIVE)
     if blame is Blame.MODEL_CALL and (frame := _model_call(step)).source:
         return Place("", frame, OTHER)
     if calls is None:

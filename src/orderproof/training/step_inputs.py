@@ -14,18 +14,20 @@ from orderproof.errors import SubjectError, UnsupportedCallError, UsageError, fa
 from orderproof.laws.training import Collation, TrainingBatch, TrainingStep
 from orderproof.laws.training.training_step import Loss
 from orderproof.tolerances import FLOAT32_TOLERANCE
+from orderproof.training.engine_rollout import chosen_rollout
 from orderproof.training.made_lines import MadeLines, note_shared_labels
 
 
 @dataclass(frozen=True)
 class StepInputs:
-    """Either a model with its batch, or a collator with its samples, or all of them."""
+    """Either a model with its batch, or a collator with its samples, or all of them; and an engine of rollouts."""
 
     model: Any = None
     batch: Any = None
     loss: Loss | None = None
     collator: Callable[[Any], Any] | None = None
     samples: Any = ()
+    rollout: str | Callable[[Any, Any], Any] | None = None
 
     def step(self, seed: int) -> TrainingStep:
         """The step with a copy of the model, called twice. Raises `UsageError`, `SubjectError`."""
@@ -45,7 +47,8 @@ class StepInputs:
             copied = copy.deepcopy(self.model).eval()
         except Exception as error:
             raise SubjectError(f"expected a model that can be copied; {failure_reason(error)}") from error
-        step = TrainingStep(copied, TrainingBatch.of(batch), self.loss, seed=seed, collation=collation)
+        rollout = chosen_rollout(self.rollout)
+        step = TrainingStep(copied, TrainingBatch.of(batch), self.loss, seed=seed, collation=collation, rollout=rollout)
         _check_losses(step)
         return step
 

@@ -3,8 +3,9 @@
     trainer.add_callback(TrainerAudit(trainer))
 
 The micro-batches of the first step are those that the run trains on: they come from its own collator and packing. The
-loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own. A trainer
-that is built on it, as those of TRL, is audited where its model returns logits.
+loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own. The
+SFTTrainer of TRL is audited too; the logits of its fused head are made visible. Trainers of preferences and rollouts
+are not, since their batches have no labels.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Any, Literal
 
 from transformers import TrainerCallback
 
+from orderproof.laws.training import TrainingBatch
 from orderproof.training.first_step import FirstStepAudit
+from orderproof.training.fused_head import visible_logits
 from orderproof.training.micro_batches import MicroBatches, some_rows
 
 
@@ -56,15 +59,21 @@ class TrainerAudit(TrainerCallback):  # type: ignore[misc]
 
     def _audit(self, samples: Sequence[Any]) -> None:
         trainer = self.trainer
+        if not all("labels" in TrainingBatch.roles_of(part) for part in samples):
+            self.audit.refuse(
+                f"{type(trainer).__name__} makes the labels of its loss itself; expected labels in its batch"
+            )
+            return
         parts = MicroBatches.of([some_rows(part) for part in samples])
 
         def loss(model: Any, batch: Any) -> Any:
             return _step_loss(trainer, model, parts.split(batch))
 
-        self.audit.run(
-            trainer.model, parts.batch, loss, trainer, trainer.accelerator, name=type(trainer).__name__,
-            wrapped=trainer.model_wrapped, share=parts.share_of(samples),
-        )  # fmt: skip
+        with visible_logits(trainer.model):
+            self.audit.run(
+                trainer.model, parts.batch, loss, trainer, trainer.accelerator, name=type(trainer).__name__,
+                wrapped=trainer.model_wrapped, share=parts.share_of(samples),
+            )  # fmt: skip
 
 
 def _step_loss(trainer: Any, model: Any, parts: Sequence[Any]) -> Any:

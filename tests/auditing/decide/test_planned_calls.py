@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from orderproof import cast_on_use
 from orderproof.auditing.api import as_subject, audit_context
 from orderproof.auditing.decide.sandbox import MeasurementRun
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.auditing.record.execution import SubjectExecution
 from orderproof.auditing.search import law_runs
 from orderproof.auditing.search.deviation import measured_deviation
 from orderproof.auditing.search.lengths import UNSEEN
 from orderproof.auditing.search.witness import WitnessSearch
+from orderproof.cast_on_use import LowRank
 from orderproof.diagnosis.counterexample import Executor
 from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.diagnosis.tolerances import CLEAR_DIFFERENCE, ROUNDING_RUNS
@@ -24,7 +26,6 @@ from orderproof.laws.measured import MeasuredLaw
 from orderproof.models import from_adapter
 from orderproof.models.hf.adapter import HFAdapter
 from orderproof.recording import low_rank
-from orderproof.recording.low_rank import LowRank
 from tests.models.hf.adapters import tiny_adapter
 
 
@@ -173,3 +174,52 @@ def test_a_call_for_shapes_has_weights_of_low_rank_unless_it_takes_none(monkeypa
     assert torch.equal(low_rank.call_for_shapes(module, (x,)), module(x).detach())
     assert seen[1:3] == [LowRank, Tensor]
     assert type(module.weight) is nn.Parameter
+
+
+class _LeaksWithManyTokens(_Attention):
+    """A decoder that leaks in calls with this many tokens, which its proof at seven tokens does not see."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(leaks=False)
+        self.tokens = tokens
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = super().forward(tokens)
+        return x + x.mean(1, keepdim=True) if tokens.shape[1] == self.tokens else x
+
+
+@pytest.mark.parametrize("tokens", [0, 16])
+def test_other_calls_of_a_large_model_have_weights_of_low_rank_unless_these_differ(
+    tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, tuple[int, ...]]] = []
+    outputs = SubjectExecution.outputs
+
+    def counted(self: SubjectExecution, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
+        made.append((self.weights, tuple(inputs[0].shape)))
+        return outputs(self, inputs, executor)
+
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", 0)
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 0)
+    monkeypatch.setattr(SubjectExecution, "outputs", counted)
+    torch.manual_seed(0)
+    subject = as_subject(_LeaksWithManyTokens(tokens), inputs=(torch.randint(0, 50, (2, 7)),), kind="decoder")
+    context = audit_context(subject)
+    found = prove_law(context, find_proved_law("causal"))[0]
+    assert found.verdict == ("refuted" if tokens else "proved")
+    assert found.witness is None or "16 tokens" in found.witness.onset
+    own = {shape for weights, shape in made if weights == "given"}
+    assert {shape for weights, shape in made if weights == "low rank"} > {(2, 7), (1, 7)}
+    assert ((2, tokens) in own, (1, 7) in own) == (bool(tokens), False)
+
+
+def test_weights_of_low_rank_are_the_same_in_each_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 0)
+    torch.manual_seed(0)
+    model, tokens = _Attention(leaks=False), torch.randint(0, 50, (2, 7))
+    with torch.no_grad():
+        own, narrow, wide = (low_rank.low_rank_copy(model, dtype)(tokens) for dtype in (None, None, torch.float64))
+    assert torch.equal(own, narrow)
+    assert wide.dtype is torch.float64
+    assert torch.allclose(own.double(), wide, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(own, model(tokens), rtol=0.1)

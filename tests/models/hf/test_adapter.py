@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from orderproof.models import load
 from tests.models.hf.adapters import measure, tiny_adapter
 
 pytest.importorskip("transformers")
@@ -126,3 +127,22 @@ def test_a_component_gets_a_square_mask() -> None:
         first, second = (adapter.call(x, mask=mask).output for x in (tokens, other))
     assert torch.equal(first[:, 1:3], second[:, 1:3])
     assert not torch.equal(first[:, 3], second[:, 3])
+
+
+@pytest.mark.parametrize(("name", "sides"), [("xglm", {"left"}), ("trocr", set()), ("bert", set())])
+def test_rows_of_a_decoder_are_padded_on_the_left_unless_it_reads_an_encoder(name: str, sides: set[str]) -> None:
+    adapter = tiny_adapter(name)
+    assert adapter.usual_sides == sides
+    finding = measure(adapter, "batch_composition", kind="encoder" if name == "bert" else "causal_lm")
+    assert finding.verdict == "held", finding.reason
+
+
+def test_a_decoder_of_an_encoder_decoder_is_not_asked_about_pads_on_the_left() -> None:
+    build = load("arch:bart", tiny=True).build_decoder_adapter
+    assert build is not None
+    adapter = build()
+    assert adapter.usual_sides == frozenset()
+    finding = measure(adapter, "batch_composition")
+    assert finding.verdict == "held", finding.reason
+    assert finding.measurement is not None
+    assert any("pad them on the right" in one.reason for one in finding.measurement.comparisons)

@@ -80,8 +80,8 @@ def test_assumptions_replace_inferred_values() -> None:
     subject = load("arch:t5", tiny=True, assume={"model_kind": "causal_lm", "has_positions": False})
     assert subject.model_kind == "causal_lm"
     assert subject.notes[:2] == (
-        "model_kind is 'causal_lm', as assumed by the user",
-        "has_positions is False, as assumed by the user",
+        "model_kind is 'causal_lm', as stated",
+        "has_positions is False, as stated",
     )
     assert not any("inferred" in note for note in subject.notes)
     adapter = adapter_of(subject)

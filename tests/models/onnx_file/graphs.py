@@ -55,3 +55,23 @@ def attention_model(*, causal: bool) -> ModelProto:
         helper.make_node("MatMul", ["weights", "x"], ["y"], name="/layer/MatMul_3"),
     ]
     return model_of(nodes, {"x": (onnx.TensorProto.FLOAT, ["batch", "sequence", 8])}, ["y"], stored)
+
+
+WINDOW = 12  # tokens: more than those of a drawn example
+
+
+def windows_model() -> ModelProto:
+    """Sums over windows of features [row, token, feature], scaled by a speaker [row, feature]."""
+    nodes = [
+        helper.make_node("Transpose", ["mel"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("Conv", ["turned", "kernel"], ["mixed"], kernel_shape=[WINDOW], group=4),
+        helper.make_node("Transpose", ["mixed"], ["back"], perm=[0, 2, 1]),
+        helper.make_node("Unsqueeze", ["speaker", "one"], ["column"]),
+        helper.make_node("Mul", ["back", "column"], ["y"]),
+    ]
+    inputs = {
+        "mel": (onnx.TensorProto.FLOAT, ["batch", "time", 4]),
+        "speaker": (onnx.TensorProto.FLOAT, ["batch", 4]),
+    }
+    stored = {"kernel": np.ones((4, 1, WINDOW), np.float32), "one": np.array([1])}
+    return model_of(nodes, inputs, ["y"], stored)

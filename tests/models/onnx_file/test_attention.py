@@ -167,13 +167,6 @@ def test_a_prompt_has_the_outputs_of_the_runtime_at_its_tokens(seed: int) -> Non
     check_same(caches)
 
 
-def test_a_prompt_after_tokens_of_a_cache_is_refused() -> None:
-    arrays, attributes, outputs = prompt(np.random.default_rng(0))
-    arrays[3:5] = [np.zeros((2, attributes["kv_num_heads"], 3, 16), np.float32)] * 2
-    with pytest.raises(SubjectError, match="GroupQueryAttention is not supported with a cache that has tokens"):
-        both_results("GroupQueryAttention", arrays, attributes, domain=MICROSOFT, outputs=outputs)
-
-
 def test_the_scores_as_an_output_are_refused() -> None:
     arrays = [real(np.random.default_rng(0), 2, 2, 3, 4)] * 3
     with pytest.raises(SubjectError, match="Attention is not supported with the scores as an output"):

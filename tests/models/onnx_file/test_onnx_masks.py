@@ -100,3 +100,37 @@ def test_eight_bits_with_one_scale_for_the_batch_fail_batch(tmp_path: Path) -> N
     onnx.save(model_of(nodes, inputs, ["y"], stored), tmp_path / "model.onnx")
     (finding,) = audit(str(tmp_path / "model.onnx"), laws=("batch",)).findings
     assert finding.verdict == "refuted"
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_rows_without_a_visible_key_give_zeros_as_exporters_write_them(right: bool, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    stored = {
+        "words": generator.normal(size=(60, WIDTH)).astype(np.float32), "axis": np.array([1]),
+        "none": np.array(0.0, np.float32), "low": np.array(-np.inf, np.float32), "zero": np.array(0),
+        "step": np.array(1),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Gather", ["words", "input_ids"], ["x"]),
+        helper.make_node("Transpose", ["x"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["x", "turned"], ["scores"]),
+        helper.make_node("Cast", ["attention_mask"], ["real"], to=TensorProto.BOOL),
+        helper.make_node("Shape", ["input_ids"], ["size"], start=1), helper.make_node("Squeeze", ["size"], ["count"]),
+        helper.make_node("Range", ["zero", "count", "step"], ["keys"]),
+        helper.make_node("Unsqueeze", ["keys", "axis"], ["queries"]),
+        helper.make_node("LessOrEqual", ["keys", "queries"], ["earlier"]),
+        helper.make_node("Unsqueeze", ["real", "axis"], ["row"]),
+        helper.make_node("And", ["row", "earlier"], ["shown"]),
+        helper.make_node("Where", ["shown", "none", "low"], ["bias"]),
+        helper.make_node("Add", ["scores", "bias"], ["all"]),
+        helper.make_node("Softmax", ["all"], ["weights"], axis=-1),
+        helper.make_node("IsNaN", ["weights"], ["empty"]),
+        helper.make_node("Where", ["empty", "none", "weights"], ["safe"]),
+        helper.make_node("MatMul", ["safe", "x"], ["mixed"]),
+        helper.make_node("Relu", ["mixed"], ["y"]) if right else helper.make_node("CumSum", ["mixed", "axis"], ["y"]),
+    ]  # fmt: skip
+    sizes = (TensorProto.INT64, ["batch", "sequence"])
+    model = model_of(nodes, {"input_ids": sizes, "attention_mask": sizes}, ["y"], stored)
+    onnx.save(model, tmp_path / "model.onnx")
+    (finding,) = audit(str(tmp_path / "model.onnx"), laws=("padding",), kind="encoder").findings
+    assert finding.verdict == ("proved" if right else "refuted")

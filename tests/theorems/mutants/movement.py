@@ -65,6 +65,13 @@ MUTANTS = [
     *mutants_of(
         "theorems.operators.movement.shifts",
         M(
+            "diagonal_of_tokens_and_places",
+            "aligned(pair, call.context.equal_sizes)",
+            "pair[0]",
+            program="moved: diagonal of scores and places",
+            quick=True,
+        ),
+        M(
             "not_reversed",
             "size - 1 - index_along(fact, dim, size)",
             "index_along(fact, dim, size)",

@@ -36,6 +36,20 @@ MUTANTS = [
             quick=True,
         ),
         M(
+            "last_of_those_written_in_any_order",
+            "call.name in IN_ANY_ORDER",
+            "True",
+            program="moved: the last token of each group",
+            quick=True,
+        ),
+        M(
+            "indices_without_their_tokens",
+            "aligned(others, call.context.equal_sizes)",
+            "None",
+            program="moved: groups by index",
+            quick=True,
+        ),
+        M(
             "large_numbers_written",
             "FALSE if loose is FALSE else TRUE",
             "FALSE",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
+from orderproof_recheck.largest_scores import are_values_at
 from orderproof_recheck.logic.formulas import FALSE, TRUE, every
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of
@@ -141,7 +142,48 @@ def scatter(step: Step) -> list[Derived]:
     low = step.name == "scatter" and "reduce" not in step.kwargs and len(step.args) < 5  # nothing is multiplied
     low = low and all(x.at_most_ordinary is TRUE for x in copied) and all(_is_at_most_ordinary(x) for x in numbers)
     known = replace(found[0].predicates, low=TRUE if low else FALSE)
+    places, source = given[0], given[1]
+    if step.name == "scatter" and len(step.args) == 4 and isinstance(source, Fact) and isinstance(places, Fact):
+        known = _of_scores(step, known, places, source)
     return [Derived(known if all(map(is_ordinary, numbers)) else replace(known, ordinary=FALSE))]
+
+
+def _of_scores(step: Step, known: Predicates, places: Fact, source: Fact) -> Predicates:
+    """The largest scores of each row, written to their own places: an element is the score there, or what was there."""
+    one = places.largest
+    if one is None or not are_values_at(source, one) or one.dims != tuple(range(len(step.shape))):
+        return known
+    if step.dim(step.argument(1, "dim"), len(step.shape)) != one.dim:
+        return known
+    pair = [read(x, step.all_digits(), step.equal) for x in (step.fact(0), one.scores)]
+    return Predicates(
+        known.same, hidden=every(*(x.hidden for x in pair)), ordinary=every(*(x.ordinary for x in pair)),
+        low=every(*(x.at_most_ordinary for x in pair)),
+    )  # fmt: skip
+
+
+def reduced_writes(step: Step) -> list[Derived]:
+    """Elements at one index added, multiplied or compared: they may come in any order, together with their indices."""
+    if not _is_reduced_in_pairs(step):
+        return scatter(step)
+    fact, places, source = step.fact(0), step.fact(2, "index"), step.fact(3, "src")
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    row = step.further(max(places.axes[dim], source.axes[dim], key=len))
+    own = step.all_digits()
+    pair = [read(x, [row if d == dim else own[d] for d in range(len(own))], step.equal) for x in (places, source)]
+    return [Derived(Predicates(every(read(fact, own, step.equal).same, *(x.same for x in pair))))]
+
+
+def _is_reduced_in_pairs(step: Step) -> bool:
+    """True if each index has one element that is written, and those at one index are put together in any order."""
+    given = [step.argument(k, name) for k, name in ((0, "self"), (2, "index"), (3, "src"))]
+    if step.name not in ("scatter_add", "scatter_reduce") or not all(isinstance(x, Fact) for x in given):
+        return False
+    fact, places, source = given
+    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+    pairs = [(size_of(places, d), size_of(source, d)) for d in range(len(fact.axes))]
+    whole = all(step.equal(a, size_of(fact, d)) for d, (a, _) in enumerate(pairs) if d != dim)
+    return whole and all(step.equal(a, b) for a, b in pairs)
 
 
 def _is_at_most_ordinary(argument: object) -> bool:
@@ -170,7 +212,11 @@ CREATION: dict[str, Operator] = {
     **operators(
         ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"), empty, READS
     ),
-    **operators(("scatter", "scatter_add", "scatter_reduce"), scatter, Permuted(by_index=_written)),
+    "scatter": Operator(scatter, Permuted(by_index=_written)),
+    **operators(
+        ("scatter_add", "scatter_reduce"), scatter,
+        Permuted((0,), _written, rule=reduced_writes, is_in_any_order=_is_reduced_in_pairs),
+    ),
     **operators(("index_put", "_unsafe_index_put", "index_put_"), index_put),
     **operators(("linspace", "eye"), of_indices),
     **operators(("copy", "copy_"), copy, READS),

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from orderproof_recheck.facts import Fact, Predicates, axis
 from orderproof_recheck.index_maps import Digits, read
-from orderproof_recheck.logic.formulas import TRUE, at_most, every, if_else
+from orderproof_recheck.largest_scores import not_chosen
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, if_else, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term
 from orderproof_recheck.operator import Operator, Permuted, operators
 from orderproof_recheck.rules.movement import ONE, size_of
+from orderproof_recheck.rules.softmax import has_largest
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Derived, Step
 
 
 def chosen_element(
-    step: Step, fact: Fact, dims: Sequence[Digits], indices: Mapping[int, Fact], *, from_start: bool
-) -> Derived:
-    """The element at these indices, where some are chosen by the elements of other tensors."""
+    step: Step, fact: Fact, dims: Sequence[Digits], indices: Mapping[int, Fact], *, from_start: bool,
+    never: Callable[[Digits], Formula] = lambda _: FALSE,
+) -> Derived:  # fmt: skip
+    """The element at these indices, where some are chosen by the elements of other tensors.
+
+    An index that is not known is none at which `never` is true.
+    """
     places = list(dims)
-    known = True
+    known, elsewhere = True, FALSE
     for dim, element in indices.items():
         size = size_of(fact, dim)
         if size is ONE:
@@ -35,8 +41,9 @@ def chosen_element(
         else:
             known = False
             places[dim] = step.further(fact.axes[dim])
+            elsewhere = some(elsewhere, never(places[dim]))
     found = read(fact, places, step.equal)
-    same = every(found.same, *(element.same for element in indices.values()))
+    same = every(some(found.same, elsewhere), *(element.same for element in indices.values()))
     if known and all(element.value is not None for element in indices.values()):
         return Derived.of_element(found)
     predicates = replace(found.predicates, same=same)
@@ -106,7 +113,12 @@ def gather(step: Step) -> list[Derived]:
             dims.append(((size_of(fact, d), place[1]),))
         else:
             dims.append(own[d])
-    return [chosen_element(step, fact, dims, {dim: read(places, own, step.equal)}, from_start=True)]
+    element = read(places, own, step.equal)
+
+    def never(at: Digits) -> Formula:
+        return not_chosen(step, places, at, lambda one: has_largest(step, one))
+
+    return [chosen_element(step, fact, dims, {dim: element}, from_start=True, never=never)]
 
 
 def lookup_of_moved(step: Step) -> list[Derived]:

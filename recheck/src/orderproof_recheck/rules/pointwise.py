@@ -86,8 +86,19 @@ def pointwise(step: Step) -> list[Derived]:
     if name == "sub" and (before := sum_before(step)) is not None:
         return [before]
     found = _ranges(step, arguments, elements)
-    same = every(*(x.same for x in elements))
+    same = some(every(*(x.same for x in elements)), _endless(step, elements))
     return [Derived(replace(found, same=same))]
+
+
+def _endless(step: Step, elements: Sequence[Fact]) -> Formula:
+    """Where a sum is -inf, as one of its two summands is, and the other is no NaN and not +inf."""
+    if step.name != "add" or step.kwargs or len(elements) != 2:
+        return FALSE
+    found = FALSE
+    for one, other in (elements, elements[::-1]):
+        if isinstance(one.value, Cases):
+            found = some(found, every(one.value.where(lambda v: v == -math.inf), other.at_most_ordinary))
+    return found
 
 
 def _element(step: Step, argument: Any) -> Fact:

@@ -157,7 +157,9 @@ def largest(step: Step) -> list[Derived]:
     second = step.argument(1, "dim")
     if isinstance(second, Fact) or "other" in step.kwargs:
         return pointwise(step)
-    return largest_score(step) if step.name == "max" and type(second) is int and _may_hide(step) else extreme(step)
+    if step.name in ("max", "argmax") and type(second) is int and _may_hide(step):
+        return largest_score(step) if step.name == "max" else largest_score(step)[1:]
+    return extreme(step)
 
 
 def logsumexp(step: Step) -> list[Derived]:

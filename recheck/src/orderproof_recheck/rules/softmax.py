@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
-from orderproof_recheck.facts import Predicates
+from orderproof_recheck.at_largest import is_ordinary, score_at
+from orderproof_recheck.facts import Fact, Largest, Predicates
 from orderproof_recheck.index_maps import Digits, read
-from orderproof_recheck.logic.formulas import FALSE, Formula, at_most, every, less, some
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, less, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, integer
 from orderproof_recheck.operator import Operator, Permuted, operators
@@ -30,22 +31,41 @@ class Row:
     counts: Formula  # hidden scores have weight zero: a score is visible
     bounded: Formula  # every score is ordinary or hidden, or low next to a visible one; over further indices
     low: Formula  # every score is ordinary or any lower number; over further indices
+    visible: Formula  # a score is visible
 
 
-def row_of(step: Step, score: Score, axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> Row:
+def row_of(
+    step: Step, score: Score, axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]], seen: Formula = FALSE
+) -> Row:
     """A row of scores along a dimension with these axes.
 
-    `places` are (size, index) of the other dimensions of the result: a token usually sees itself.
+    `places` are (size, index) of the other dimensions of the result: a token usually sees itself. In rows where `seen`
+    is true, a score is visible.
     """
     one = score(step.further(axes))
     if one.hidden is FALSE and one.low is FALSE:
-        return Row(one.same, FALSE, one.ordinary, one.ordinary)
+        return Row(one.same, FALSE, one.ordinary, one.ordinary, TRUE)
     step.assume(FINITE_SCORES_ASSUMPTION)
     other = score(step.further(axes))
-    visible = some(*(_visible(score, axes, place) for place in _witnesses(axes, places)))
+    visible = some(*(_visible(score, axes, place) for place in _witnesses(axes, places)), seen)
     bounded = some(other.ordinary, other.hidden, every(other.low, visible))
     counts = every(visible, bounded)
-    return Row(some(one.same, every(one.hidden, counts)), counts, bounded, other.at_most_ordinary)
+    return Row(some(one.same, every(one.hidden, counts)), counts, bounded, other.at_most_ordinary, visible)
+
+
+def has_largest(step: Step, one: Largest) -> Formula:
+    """Where the row of scores of an element has a largest one that is visible."""
+    places = [digit for d, own in enumerate(one.dims) if own not in (None, one.dim) for digit in step.digits(d)]
+    row = row_of(step, score_at(step, one), one.scores.axes[one.dim], places)
+    return every(row.visible, row.bounded)
+
+
+def _largest_is_kept(step: Step, fact: Fact, dim: int) -> Formula:
+    """Rows of a tensor in which the largest of the scores by which it selects is visible."""
+    one = fact.largest
+    if one is None or not is_ordinary(one.known) or one.dims[dim] != one.dim:
+        return FALSE
+    return has_largest(step, one)
 
 
 def _witnesses(axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> list[Term]:
@@ -72,7 +92,8 @@ def softmax(step: Step) -> list[Derived]:
         dims = step.all_digits()
         return read(fact, [at if d == dim else dims[d] for d in range(len(dims))], step.equal).predicates
 
-    row = row_of(step, score, fact.axes[dim], _other_places(step, dim))
+    seen = _largest_is_kept(step, fact, dim)
+    row = row_of(step, score, fact.axes[dim], _other_places(step, dim), seen)
     own = score(step.digits(dim))
     if logarithm:
         return [Derived(Predicates(same=every(row.agrees, own.same), ordinary=FALSE))]
@@ -102,7 +123,7 @@ def largest_score(step: Step) -> list[Derived]:
 
 
 def _places(step: Step, row: Row) -> list[Derived]:
-    return [Derived(Predicates(same=row.agrees)) for _ in step.claims[1:]]
+    return [Derived(Predicates(same=row.agrees)) for _ in step.claims[step.name != "argmax" :]]
 
 
 def softmax_of_moved(step: Step) -> list[Derived]:

@@ -14,6 +14,7 @@ from orderproof.atlas.ports.trial import trial
 from orderproof.atlas.ports.variants import PLAIN
 from orderproof.laws import port_laws
 from orderproof.ports.engines.registry import engines
+from orderproof.ports.port_run import NOT_LOADED
 from orderproof.report.markdown_table import markdown_table
 from orderproof.tolerances import PORT_FACTOR
 
@@ -152,7 +153,7 @@ def _engine_sections(rows: Sequence[PortRow]) -> list[str]:
     undecided = [
         f"- {row.name}, {law.law}: {law.reason}"
         for row in plain for law in row.laws
-        if law.verdict == "undecided" and not law.reason.endswith("does not load the checkpoint")
+        if law.verdict == "undecided" and NOT_LOADED not in law.reason
     ]  # fmt: skip
     listings = {"Refused": lines, "Undecided": undecided, "No reference": failed}
     sections = [signs, table]

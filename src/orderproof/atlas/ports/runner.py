@@ -7,6 +7,7 @@ import select
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -24,7 +25,7 @@ from orderproof.forked_process import ForkedProcess, exit_description
 from orderproof.laws import port_laws
 from orderproof.models.hf.export_patches import transformers_library
 from orderproof.ports.engine_process import EngineLimits
-from orderproof.ports.engines.engine import InferenceEngine
+from orderproof.ports.engines.engine import EngineError, InferenceEngine
 from orderproof.ports.load import tiny_reference
 from orderproof.subject_spec import ARCH_PREFIX
 
@@ -92,6 +93,9 @@ def update_store(wanted: Sequence[RowRequest], store: PortStore, progress: Progr
             empty = request.empty_row()
             row = store.rows.get(empty.key)
             if row is None:
+                if request.engine.has_environment:  # one process for all rows
+                    with suppress(EngineError):
+                        request.engine.prepare()
                 row = _row_in_process(request, empty)
                 store.append(row)
             rows.append(row)
@@ -144,7 +148,8 @@ def make_row(request: RowRequest, empty: PortRow) -> PortRow:
         if not request.engine.knows(request.name):
             return empty.model_copy(update={"known": False})
         values = variants(request.name)[request.variant]
-        reference = tiny_reference(ARCH_PREFIX + request.name, values=values)
+        width = request.engine.head_width
+        reference = tiny_reference(ARCH_PREFIX + request.name, values=values, head_width=width)
         plain = request.variant == PLAIN
         laws = [law for law in port_laws() if plain or law.name not in SKIPPED_IN_VARIANTS]
         findings = engine_findings(reference, request.engine, laws, {}, EngineLimits(seconds=ROW_SECONDS / 2))

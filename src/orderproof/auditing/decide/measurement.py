@@ -22,10 +22,11 @@ from orderproof.auditing.explain.first_difference import Place, first_difference
 from orderproof.auditing.explain.kept_value import kept_value_place
 from orderproof.auditing.search.comparison_runs import ComparisonResult, float64_difference
 from orderproof.auditing.search.lengths import UNSEEN, Watch, merge_lengths, onset, run_at_lengths
+from orderproof.auditing.search.low_rank_calls import LOW_RANK, control_difference
 from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import skipped_thresholds
-from orderproof.recording.execution import differing_parts, relative_difference
+from orderproof.recording.execution import differing_parts
 from orderproof.records.audit import (
     Deviation,
     Expectation,
@@ -99,7 +100,7 @@ def _measure(
         return _without_comparison(law, expected, adapter, results, tolerance)
     verdict, reason = deciding.verdict, deciding.record.reason
     seen_to_differ = verdict == "refuted" and not deciding.comparison.expects_difference
-    moved, failure = (None, "") if seen_to_differ else _control_difference(law, calls)
+    moved, failure = (None, "") if seen_to_differ else control_difference(law, calls)
     weak = moved is not None and FLOAT64_ROUNDING * CONTROL_FACTOR <= moved < CONTROL_FACTOR * tolerance
     if verdict == "held" and weak:
         decided = [r for r in every if r.record.float32 is not None and not r.comparison.informational]
@@ -112,12 +113,13 @@ def _measure(
     if verdict == "held":
         reason = _held_reason(len(completed), results)
     place = _first_difference(law, deciding, calls) if verdict == "refuted" else None
+    assumptions = (*_left_out_lengths(adapter, law), *([LOW_RANK] if any(r.has_low_rank for r in every) else []))
     own = deciding.comparison.remedy
     remedy = Remedy(text=own) if own else law.remedy_for(adapter, place.kind if place else "")
     line = place.own_frame if place else Frame()
     return finding_of(
         law, verdict, reason, expected=expected,
-        scope=Scope(length=calls.default_length, weights="these", assumptions=_left_out_lengths(adapter, law)),
+        scope=Scope(length=calls.default_length, weights="these", assumptions=assumptions),
         output=adapter.output_name,
         deviation=Deviation(float32=deciding.record.float32, float64=deciding.record.float64),
         witness=_witness(deciding, calls, place) if verdict == "refuted" else None,
@@ -192,16 +194,6 @@ def _deciding_result(results: Sequence[ComparisonResult]) -> ComparisonResult | 
         return order.index(result.verdict), must_differ, ids, size if must_differ else -size
 
     return min(results, key=rank, default=None)
-
-
-def _control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | None, str]:
-    """How far the control moves the output; None with the error if it cannot be run."""
-    try:
-        if calls.is_narrow and law.confirm_in_float64:  # whose rounding must not be taken for an effect
-            calls = (calls.as_before_the_first_call() or calls).float32
-        return relative_difference(*law.control(calls)[:2]), ""
-    except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
-        return None, failure_reason(error)
 
 
 def _first_difference(law: MeasuredLaw, result: ComparisonResult, calls: CachedCalls) -> Place | None:

@@ -47,10 +47,11 @@ def proof_scope(context: AuditContext, done: LawWalk, *, states_uniform: bool = 
         assumptions.append(f"{TRACED_ASSUMPTION} {captured.patched_because}")
     if context.runnable is not context:
         assumptions.append(TWIN_ASSUMPTION)
+    wrapper = f"{context.subject.wrapped_path}." if context.subject.wrapped_path else ""
     return Scope(
         length=context.token_count,
         weights=done.covered_weights,
-        tensors_read=tuple(sorted(done.walk.used_names)),
+        tensors_read=tuple(sorted(name.removeprefix(wrapper) for name in done.walk.used_names)),
         assumptions=tuple(assumptions),
     )
 

@@ -186,11 +186,12 @@ class Relation:
 
     def _proved(self, strict: LawWalk, search: WitnessSearch) -> Decision:
         """The decision where the walk proves the relation: runs and the module must agree with it."""
-        deviation, contradicts = measured_deviation(search)
+        deviation, contradicts = measured_deviation(search, of_all_weights=strict.covered_weights == "all")
         scope, mismatch = proof_scope(self.context, strict), self.context.graph_mismatch
         if mismatch is not None or contradicts:
             return Decision("undecided", mismatch or contradiction_reason(search, deviation), scope, deviation, strict)
-        vacuous = self.law.requires_token_mixing and bool(search.dims) and not search.mixes_tokens()
+        known = scope.weights == "all" and search.stand_in is not None  # tokens are mixed in it
+        vacuous = self.law.requires_token_mixing and bool(search.dims) and not (known or search.mixes_tokens())
         reason = "vacuous: no token's output depends on another token" if vacuous else ""
         return Decision("proved", reason, scope, deviation, strict, vacuous)
 

@@ -137,6 +137,14 @@ class AuditContext(RecordedCall):
             runs.remember(*self.recording.compared)
         return runs
 
+    @cached_property
+    def low_rank_execution(self) -> SubjectExecution:
+        """How to run a copy of the module in which large matrices have low rank: calls of it take a short time."""
+        failure = "the graph has the weights of the module"
+        return replace(
+            self.execution, weights="low rank", graph_failure=failure, float64_parameters=Float64Parameters()
+        )
+
     def random_execution(self, seed: int) -> SubjectExecution:
         """How to run the subject with random weights: a copy of the module, or its graph if it cannot be copied."""
         wide = Float64Parameters(on_use=self.float64_parameters.on_use)
@@ -195,6 +203,6 @@ class AuditContext(RecordedCall):
         return {name: tuple(token_dim(token) for token in axes.tokens) for name, axes in self.output_axes.items()}
 
     def dims_for(self, law: ProvedLaw, output: str) -> tuple[TokenDim, ...]:
-        """The token dimensions as a law reads them: a row of attention weights [token, token] is one whole."""
+        """The token dimensions as a law reads them: to laws of whole rows, attention weights and windows are one."""
         dims = self.output_dims[output]
-        return () if law.replaces_whole_rows and len(dims) > 1 else dims
+        return () if law.replaces_whole_rows and (len(dims) > 1 or any(dim.prefix_length < 0 for dim in dims)) else dims

@@ -23,6 +23,7 @@ from orderproof.models.subject import Axis
 from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.recording.execution import execute, execute_nodes
 from orderproof.recording.float64_parameters import Float64Parameters
+from orderproof.recording.low_rank import low_rank_copy
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.recording.source import source_of_error
@@ -50,7 +51,7 @@ class SubjectExecution:
     subject: Subject
     captured: CapturedGraph | None
     run_graph: bool = False  # run the captured graph (which may have been rewritten), not the module
-    weights: str = "given"  # "random": every parameter with noise added
+    weights: str = "given"  # "random": every parameter with noise added; "low rank": large matrices have low rank
     seed: int = 0
     graph_failure: str | None = None  # how the outputs of the graph differ from the module's
     restores_state: bool = False  # each run starts in the same state, whether or not the recorded call changes it
@@ -219,6 +220,8 @@ class SubjectExecution:
         return self._copies[executor]
 
     def _copy(self, executor: Executor) -> nn.Module:
+        if self.weights == "low rank":
+            return low_rank_copy(self.subject.module, torch.float64 if executor == "float64 copy" else None)
         if executor == "float64 copy":
             own = self.copied_module("model") if self.weights == "random" else self.subject.module
             return self.float64_parameters.convert_module(own)

@@ -54,6 +54,7 @@ class ComparisonResult:
     record: ComparisonRecord
     verdict: Verdict
     outputs: tuple[Tensor, Tensor] | None = None
+    has_low_rank: bool = False  # made with matrices of low rank in place of the model's own
 
 
 def run_comparison(

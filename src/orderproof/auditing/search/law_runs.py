@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Self
 
 import torch
@@ -14,7 +14,7 @@ from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.execution import ExecutorUnavailable, LabelledInputs, SubjectExecution
 from orderproof.auditing.search.replacements import Replacement
 from orderproof.cast_on_use import is_large
-from orderproof.diagnosis.counterexample import Executor, OutputPair
+from orderproof.diagnosis.counterexample import Executor, OutputPair, find_counterexample
 from orderproof.diagnosis.rounding_noise import RoundingNoise, epsilon
 from orderproof.diagnosis.tolerances import (
     CLEAR_DIFFERENCE,
@@ -49,6 +49,8 @@ class LawRuns:
         self.disagreeing: set[Executor] = set()  # runs in float64 that do not confirm a difference of the model
 
     def _runs(self, weights: str, seed: int) -> SubjectExecution:
+        if weights == "low rank":
+            return self.context.low_rank_execution
         if self.graph is not None:
             return SubjectExecution(self.context.subject, self.graph, run_graph=True, weights=weights, seed=seed)
         return self.context.execution if weights == "given" else self.context.random_execution(seed)
@@ -58,6 +60,31 @@ class LawRuns:
         same = type(self)(self.context, self.law, self.output, self.dims, self.graph)
         same.runs = replace(same.runs, restores_state=True)
         return same
+
+    @cached_property
+    def stand_in(self) -> Self | None:
+        """The same runs of a copy of a large module in which matrices have low rank, if tokens are mixed in it.
+
+        For what is to be said of all weights, and to be repeated with the weights of the module if it does not hold.
+        """
+        runs, mixes = self.runs, self.law.requires_token_mixing and bool(self.dims)
+        if self.graph is not None or runs.runs_graph or runs.restores_state or not is_large(runs.subject.module):
+            return None
+        same = type(self)(self.context, self.law, self.output, self.dims, None)
+        same.runs, same.weights = same._runs("low rank", 0), "low rank"
+        try:
+            return None if mixes and not same.mixes_tokens() else same
+        except Exception as error:  # noqa: BLE001 - third-party code: a module may read its weights in any way
+            self.note_internal(error)
+            return None
+
+    def agree(self, length: int, changes: Sequence[InputChange]) -> bool | None:
+        """True if the runs of all changes at a length agree, False if some do not, None if none can be made."""
+        try:
+            found = find_counterexample([length], lambda _: changes, self, own_dtype=True)
+        except SystemExit:  # raised by the model
+            return None
+        return False if found else True if (length, "model") in self._first else None
 
     def tokens(self, length: int) -> tuple[LabelledInputs, LabelledInputs]:
         """The tokens of the first run, and others that replace them."""
@@ -163,8 +190,9 @@ class LawRuns:
             self.note(failure_reason(error))
 
     def note(self, text: str) -> None:
-        """Leave a note about the law in the report."""
-        self.context.note(f"{self.law.code} {self.law.name}: {text}")
+        """Leave a note about the law in the report; none about weights that are not the model's own."""
+        if self.weights != "low rank":
+            self.context.note(f"{self.law.code} {self.law.name}: {text}")
 
     def note_float64_failure(self) -> None:
         """Note why the module has no float64 copy, and which numbers are used instead."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orderproof.adapter import ModelAdapter, Threshold
 from orderproof.auditing.search.comparison_runs import ComparisonResult, run_comparison
+from orderproof.auditing.search.low_rank_calls import LowRankCalls
 from orderproof.errors import is_internal
 from orderproof.laws.law import Law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
@@ -42,6 +43,7 @@ def run_at_lengths(
     default = calls.default_length
     others = [n for n in measured_lengths(calls.adapter) if n != default] if law.every_length else []
     refuted: set[str] = set()  # groups
+    replaced = LowRankCalls(law, calls, tolerance)
     done = planned = 0
     for length in (default, *others):
         try:
@@ -54,7 +56,10 @@ def run_at_lengths(
         planned = planned or len(comparisons) * (1 + len(others))
         for comparison in comparisons if not random else ():
             group = comparison.group or comparison.description
-            result = run_comparison(comparison, calls, length, tolerance, law, refuted_before=group in refuted)
+            result = replaced.held(comparison, length)
+            if result is None:
+                result = run_comparison(comparison, calls, length, tolerance, law, refuted_before=group in refuted)
+                replaced.note(result)
             if result.verdict == "refuted":
                 refuted.add(group)
             done += 1

@@ -34,6 +34,10 @@ _VARIANTS = {
     "compared_rows": calls_with_other_rows,  # after masks: a single row has its pads at other places
     "compared_lengths": calls_with_other_lengths,
 }
+LOW_RANK_NOTE = (
+    "a large model: where a law is proved for all weights, other calls are compared with matrices of low rank in place "
+    "of its own, and with its own if they differ"
+)
 STATE_CHANGES = "change the state of the module, so that equal inputs give other outputs"
 
 ProveCall = Callable[[AuditContext, str], list[Finding]]  # the findings in a context and a call mode
@@ -86,7 +90,10 @@ def _agrees(context: AuditContext, law: ProvedLaw, finding: Finding, call: Other
     parts = own.subrelations(call.runs.runnable.batch_size)
     agrees = None
     for part in (parts[k] for k in evenly_spaced(len(parts), COMPARED_CHANGES)):
-        found = _agrees_in_a_layout(call, part, finding.output, dims, restores_state=of_one_call)
+        replaced = finding.scope.weights == "all" and not of_one_call
+        found = _agrees_in_a_layout(
+            call, part, finding.output, dims, restores_state=of_one_call, replaces_weights=replaced
+        )
         if (
             found is False
             and not of_one_call
@@ -101,16 +108,25 @@ def _agrees(context: AuditContext, law: ProvedLaw, finding: Finding, call: Other
 
 
 def _agrees_in_a_layout(
-    call: OtherCall, law: ProvedLaw, output: str, dims: tuple[TokenDim, ...], *, restores_state: bool
-) -> bool | None:
-    """The same in a layout of the output: entries that are no tokens may precede or follow them."""
+    call: OtherCall, law: ProvedLaw, output: str, dims: tuple[TokenDim, ...], *, restores_state: bool,
+    replaces_weights: bool = False,
+) -> bool | None:  # fmt: skip
+    """The same in a layout of the output: entries that are no tokens may precede or follow them.
+
+    ``replaces_weights``: of a large model with matrices of low rank, unless runs with these differ.
+    """
     fewer = call.is_covered or (call.length or 0) > LONG
     agrees, count = None, FEWER_CHANGES if fewer else COMPARED_CHANGES
     for layout in token_layouts(dims):
         search = WitnessSearch(call.runs, law, output, layout, None)
         search = search.with_restored_state() if restores_state else search
         every = call.length is not None and not call.is_covered
-        agrees = search.compare_at(call.length or search.context.length, count, every=every)
+        length = call.length or search.context.length
+        stand_in = search.stand_in if replaces_weights else None
+        if stand_in is not None and stand_in.compare_at(length, count, every=every):
+            call.runs.note(LOW_RANK_NOTE)
+            return True
+        agrees = search.compare_at(length, count, every=every)
         if agrees is not False:
             break
     return agrees

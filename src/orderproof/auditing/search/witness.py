@@ -137,11 +137,7 @@ class WitnessSearch(LawRuns):
         changes = list(self._changes(length))
         few = [changes[k] for k in evenly_spaced(len(changes), count)] if changes else []
         few += self._differing_changes(length, tried=count) if every else []
-        try:
-            found = find_counterexample([length], lambda _: few, self, own_dtype=True)
-        except SystemExit:  # raised by the model
-            return None
-        return False if found else True if (length, "model") in self._first else None
+        return self.agree(length, few)
 
     def is_repeatable(self, evidence: Counterexample) -> bool:
         """True if two runs on the unchanged inputs of a counterexample agree: no state or chance makes it differ."""

@@ -5,7 +5,7 @@
 import { byId, el, fill, formula } from "./dom.js";
 import { state, subscribe } from "./state.js";
 
-const given = new Map(); // by step: {predicted, right, texts}; without `predicted` if the reader did not answer
+const given = new Map(); // by step: {asked, predicted, right, texts}; without `predicted` if the reader did not answer
 let asksFirst = true;
 
 export const predictionsGiven = () => new Map(given);
@@ -13,7 +13,7 @@ export const predictionsGiven = () => new Map(given);
 export const recordPrediction = (step, answer) => given.set(step, answer);
 
 // questions: by the id of a step {ask, answers: [[key, text]], right, why, act}. `ask`, `answers` and `right` are functions
-// of the reader's words; `act` shows the answer in motion.
+// of the reader's sentences; `act` shows the answer in motion.
 export function askPredictions(questions) {
   const redraw = () => Object.entries(questions).forEach(([id, question]) => draw(id, question, redraw));
   const box = byId("ask-first");
@@ -21,10 +21,10 @@ export function askPredictions(questions) {
     asksFirst = box.checked;
     redraw();
   });
-  let words = null;
+  let words = null, order = null;
   subscribe(() => {
-    if (words !== state.words) redraw();
-    words = state.words;
+    if (words !== state.words || order !== state.order) redraw();
+    ({ words, order } = state);
   });
 }
 
@@ -42,26 +42,30 @@ function draw(id, question, redraw) {
   byId(id).classList.toggle("asking", asks);
   card.hidden = !asksFirst;
   if (!asks) {
-    fill(card, answerText(given.get(id)));
+    fill(card, ...answered(given.get(id)));
     return;
   }
-  const answers = question.answers();
+  const answers = question.answers(), asked = question.ask();
   const answer = (key) => {
     const right = question.right();
-    given.set(id, { predicted: key, right, texts: Object.fromEntries(answers), why: question.why });
+    given.set(id, { asked, predicted: key, right, texts: Object.fromEntries(answers), why: question.why });
     redraw();
     byId("next").focus({ preventScroll: true }); // the button that was pressed is gone
-    byId("announcement").textContent = card.textContent;
+    byId("announcement").textContent = card.lastChild.textContent;
     if (key !== null) question.act?.();
   };
   const button = ([key, text], kind = "play") => el("button", { type: "button", class: kind, "data-answer": key ?? "skip", onclick: () => answer(key) }, text);
-  fill(card, el("p", {}, el("b", {}, "Predict. "), formula(question.ask())),
+  fill(card, el("p", {}, el("b", {}, "Predict. "), formula(asked)),
     el("div", { class: "buttons" }, answers.map((each) => button(each)), button([null, "Show me"], "plain")));
 }
 
-function answerText(one) {
-  if (!one) return null;
-  const { predicted, right, texts, why } = one;
+// The question stays above its answer.
+function answered(one) {
+  if (!one) return [];
+  const { asked, predicted, right, texts, why } = one;
   const agrees = predicted === right;
-  return el("p", { class: `predicted ${agrees ? "agrees" : ""}` }, el("b", {}, `${predicted === null ? "It is" : agrees ? "As you predicted" : "Not as you predicted"}: ${texts[right]}.`), " ", formula(why));
+  return [
+    el("p", { class: "quiet" }, formula(asked)),
+    el("p", { class: `predicted ${agrees ? "agrees" : ""}` }, el("b", {}, `${predicted === null ? "The answer" : agrees ? "As you predicted" : "Not as you predicted"}: ${texts[right]}.`), " ", formula(why)),
+  ];
 }

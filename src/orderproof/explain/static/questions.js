@@ -22,13 +22,16 @@ const same = (one, other) => largestDifference(one, other) <= ROUNDING_TOLERANCE
 const able = (law, choice) => isAble(ABILITIES.find((ability) => ability.law === law), choice);
 const yesNo = (yes) => (yes ? "yes" : "no");
 const encoder = (encoding) => ({ encoding, causal: false, layers: 1 });
-// A word that has another place in the second sentence.
-const movedWord = () => `“${escapeControls(permutedWords().find((word, m) => word !== state.words[m]) ?? state.words[0])}”`;
+// A word that has another place in the second sentence; where all have the same, any word.
+function movedWord() {
+  const moved = permutedWords().find((word, m) => word !== state.words[m]);
+  return moved === undefined ? "a word" : `“${escapeControls(moved)}”`;
+}
 const moved = (run) => same(run(permuted(headVectors(state.words), state.order)), permuted(run(headVectors(state.words)), state.order));
 
 export const questionsOf = ({ playEquation, pairs, heads }) => ({
   tokens: {
-    ask: () => `In the second sentence ${movedWord()} has another place. What will its vector do?`,
+    ask: () => `In the second sentence ${movedWord()} gets another place. What will its vector do?`,
     answers: () => [["stays", "it stays the same"], ["changes", "it changes"]],
     right: () => (same(vectors(permutedWords()), permuted(vectors(), state.order)) ? "stays" : "changes"),
     why: "A row is looked up by its word, not by its place.", act: press("tokens-swap"),
@@ -40,7 +43,7 @@ export const questionsOf = ({ playEquation, pairs, heads }) => ({
     why: "The weight goes where a key offers what the query asks for. The largest one is opened below.", act: () => [...document.querySelectorAll("#asks-keys .weight")].reduce((one, two) => (two.title > one.title ? two : one)).click(),
   },
   qkv: {
-    ask: () => `In the second sentence ${movedWord()} has another row. What will its query do?`,
+    ask: () => `In the second sentence ${movedWord()} gets another row. What will its query do?`,
     answers: () => [["stays", "its numbers stay"], ["changes", "its numbers change"]],
     right: () => (moved((x) => attentionHead(x).q) ? "stays" : "changes"),
     why: "A projection reads one row at a time.", act: press("qkv-swap"),

@@ -30,6 +30,7 @@ RANDOMNESS_SETTINGS = ("drop", "jitter", "augment", "mask_time_prob", "mask_feat
 class AttentionBackend(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
     inapplicable_if_unsupported = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:

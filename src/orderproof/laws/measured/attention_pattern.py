@@ -31,6 +31,7 @@ MAX_REPLACED_TOKENS = 20  # each in a row of its own
 class AttentionPatternLaw(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
     zero_tolerance = True
     inapplicable_if_unsupported = True  # a pooled output has no tokens
 

@@ -1,14 +1,15 @@
 """OP407 batch_composition: the output of a row does not depend on the number, length or padding of the other rows.
 
     f(S X) = S f(X) for any selection S of rows, a single row included; and a row that is padded on the right or on the
-    left to the length of a longer row has the output of the unpadded row.
+    left to the length of a longer row has the output of the unpadded row, and the longer row its own.
 
 With padding on the left, position ids start with 0 at the first real token. A model that takes none has to count them
 by its mask, or use differences only, if its rows are padded on the left: as the example shows, or, without an example,
-if it is a plain module that is causal. It never reads pads on the right, so its mask is for pads on the left. An
-encoder that counts pads serves rows padded on the right; the report says so and does not fail it.
-Source: elementary; broken by padding masks that are applied only to batches of more than one row, by positions taken
-from the first row, and by positions that count pads (ndif-team/nnsight#673, huggingface/peft#54).
+if it is causal. It never reads pads on the right, so its mask is for pads on the left. An encoder that counts pads
+serves rows padded on the right, and so does the decoder of an encoder-decoder, whose rows start with one token and no
+prompt; the report says so and does not fail it.
+Source: elementary; broken by padding masks that are applied only to batches of more than one row, by masks and
+positions taken from the first row, and by positions that count pads (ndif-team/nnsight#673, huggingface/peft#54).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ COUNT_BY_MASK = Remedy(
 class BatchComposition(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
         return "it takes one row at a time" if adapter.batch_size < MIN_ROWS else super().inapplicable_reason(adapter)
 
@@ -52,6 +55,9 @@ class BatchComposition(MeasuredLaw):
         if "mask" in calls.adapter.supported_inputs and not calls.adapter.has_pooled_output:  # see pooled_padding
             yield Comparison(
                 "padded on the right in a batch with a longer row", partial(_compare_padded, left=0, right=PADS)
+            )
+            yield Comparison(
+                "a longer row in a batch with one padded on the right", partial(_compare_longer, left=0, right=PADS)
             )
             for pads in _pads_past_thresholds(calls):
                 yield Comparison(
@@ -70,13 +76,17 @@ class BatchComposition(MeasuredLaw):
 
 def _padded_left(adapter: ModelAdapter) -> Iterator[Comparison]:
     """The comparisons of rows padded on the left: they decide if the rows of users are."""
-    decides = "left" in (adapter.padded_sides or adapter.usual_sides)
-    decides = decides or "positions" in adapter.supported_inputs or not adapter.has_positions
+    decides = "positions" in adapter.supported_inputs or not adapter.has_positions
+    decides = decides or "left" in (adapter.padded_sides or adapter.usual_sides)
     for place, alone in (("in a batch with a longer row", False), ("in a batch of one row", True)):
         yield Comparison(
             f"padded on the left {place}", partial(_compare_padded, left=PADS, right=0, alone=alone),
             informational=not decides, note="" if alone else RIGHT_ONLY,
         )  # fmt: skip
+    yield Comparison(
+        "a longer row in a batch with one padded on the left", partial(_compare_longer, left=PADS, right=0),
+        informational=not decides,
+    )  # fmt: skip
 
 
 def _pads_past_thresholds(calls: CachedCalls) -> list[int]:
@@ -103,6 +113,12 @@ def _compare_padded(calls: CachedCalls, *, left: int, right: int, alone: bool = 
     expected = calls.default_output[:1] if count == calls.default_length else calls.forward(padded.unpadded_row)
     actual = calls.forward(padded.tokens, **padded.call_arguments)[:1]
     return expected, actual[:, left : left + count] if actual.dim() == 3 else actual
+
+
+def _compare_longer(calls: CachedCalls, *, left: int, right: int) -> OutputPair:
+    """The second row, which has no pads: the mask of the first must not reach it."""
+    padded = padded_batch(calls, left=left, right=right, alone=False)
+    return calls.forward(padded.tokens[1:]), calls.forward(padded.tokens, **padded.call_arguments)[1:]
 
 
 LAW = BatchComposition(

@@ -28,6 +28,8 @@ CROPPED_TOKENS = 2
 class CacheEditing(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison(f"the last {CROPPED_TOKENS} tokens cropped and others decoded", _crop)
         yield Comparison("the rows reordered", _reorder)

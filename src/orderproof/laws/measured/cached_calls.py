@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
+from orderproof.cast_on_use import is_large
 from orderproof.errors import OutputShapeError
 from orderproof.laws.measured.model_state import PristineModel
 from orderproof.recording.execution import relative_difference
+from orderproof.recording.low_rank import low_rank_copy
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.weight_bits import weight_bits
 
@@ -211,6 +213,20 @@ class CachedCalls:
         return weight_dtype(self.adapter.module)
 
     @cached_property
+    def with_low_rank_weights(self) -> CachedCalls | None:
+        """The same calls of a copy of a large model whose large matrices have low rank; None if there is none."""
+        if self.base is not None:
+            return self.base.with_low_rank_weights
+        if not isinstance(self.adapter.module, nn.Module) or not is_large(self.adapter.module):
+            return None
+        try:
+            calls = self.for_adapter(self.adapter.with_module(low_rank_copy(self.adapter.module)))
+        except Exception:  # noqa: BLE001 - third-party code: a module may not be copied
+            return None
+        calls.remember_first_state()
+        return calls
+
+    @cached_property
     def attention_backends(self) -> dict[str, CachedCalls]:
         """The same calls on other attention backends, by name."""
         if self.base is not None:
@@ -279,7 +295,8 @@ class CachedCalls:
         self._used = {key: x for key, x in self._used.items() if key == FLOAT32 and key in kept}  # most laws use it
         for name in ("attention_backends", "float32", "float64"):
             vars(self).pop(name, None)
-        for calls in (*self._by_length.values(), *self._loaded.values()):
+        low_rank = vars(self).get("with_low_rank_weights")
+        for calls in (*self._by_length.values(), *self._loaded.values(), *([low_rank] if low_rank else [])):
             calls.free_models()
 
     def _note_use(self, key: torch.dtype | tuple[str, ...]) -> None:

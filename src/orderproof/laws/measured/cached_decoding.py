@@ -28,6 +28,8 @@ LAST_DECODED_TOKENS = 6
 class CachedDecoding(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison("token-by-token decoding", _decode_token_by_token)
         if "positions" in calls.adapter.supported_inputs:

@@ -27,6 +27,7 @@ IN_THREE = "in three"
 class ChunkedPrefill(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
     inapplicable_if_unsupported = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:

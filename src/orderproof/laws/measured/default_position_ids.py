@@ -18,6 +18,8 @@ from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, Outpu
 class DefaultPositionIds(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison("one forward", _compare_forward)
         if "mask" in calls.adapter.supported_inputs:

@@ -35,6 +35,8 @@ MAX_POSITION = 108  # of the spaced position ids
 class IgnoredArguments(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
         if adapter.supported_inputs & {"positions", "mask"} or any(True for _ in adapter.config_variants()):
             return None

@@ -25,6 +25,8 @@ PADS, DECODED_TOKENS = 3, 2
 class LeftPaddedDecoding(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison("token-by-token decoding after a left-padded prompt", partial(_padded, alone=False))
         yield Comparison(

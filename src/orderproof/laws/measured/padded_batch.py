@@ -26,16 +26,26 @@ def padded_batch(calls: CachedCalls, *, left: int, right: int = 0, alone: bool) 
     if longest is not None and count + pads > longest:
         count = longest - pads
     row = calls.default_tokens[:1, :count]
-    filler = calls.sample_tokens(pads, rows=1, other=3)
-    if calls.adapter.pad_token_id is not None and not filler.is_floating_point():
-        filler = torch.full_like(filler, calls.adapter.pad_token_id)
+    filler = pad_tokens(calls, pads)
     tokens = torch.cat([filler[:, :left], row, filler[:, left:]], dim=1)
     place = torch.arange(count + pads)
     mask = ((place >= left) & (place < left + count)).unsqueeze(0)
     if not alone:
         tokens = torch.cat([tokens, calls.sample_tokens(count + pads, rows=1, other=4)])
         mask = torch.cat([mask, torch.ones_like(mask)])
-    arguments = {"mask": mask}
-    if "positions" in calls.adapter.supported_inputs:
-        arguments["positions"] = calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)
-    return PaddedBatch(tokens, mask, row, arguments)
+    return PaddedBatch(tokens, mask, row, mask_arguments(calls, mask))
+
+
+def pad_tokens(calls: CachedCalls, count: int, *, rows: int = 1) -> Tensor:
+    """Pads [row, token, ...]: the token id of pads, or any tokens if there is none."""
+    filler = calls.sample_tokens(count, rows=rows, other=3)
+    if calls.adapter.pad_token_id is None or filler.is_floating_point():
+        return filler
+    return torch.full_like(filler, calls.adapter.pad_token_id)
+
+
+def mask_arguments(calls: CachedCalls, mask: Tensor) -> dict[str, Tensor]:
+    """The mask [row, token] of a call, and its position ids if the model takes some."""
+    if "positions" not in calls.adapter.supported_inputs:
+        return {"mask": mask}
+    return {"mask": mask, "positions": calls.adapter.first_position_id + (mask.long().cumsum(1) - 1).clamp(min=0)}

@@ -9,7 +9,8 @@ real token that it reads without pads, or none: at place `mask.sum() - 1` pads o
 and nothing else shows it. With pads on the left, position ids start with 0 at the first real token; a model that takes
 none may count pads, if it reads those on the right.
 Source: elementary; broken by a mean over pads, a sum that is divided by the number of all tokens, and by places that
-are counted from the wrong end.
+are counted from the wrong end. A pad that is set to 0 wins a maximum only over negative numbers, so short rows are
+compared too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from orderproof.adapter import ModelAdapter
@@ -26,7 +28,7 @@ from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
-from orderproof.laws.measured.padded_batch import padded_batch
+from orderproof.laws.measured.padded_batch import mask_arguments, pad_tokens, padded_batch
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Expectation
@@ -34,6 +36,7 @@ from orderproof.tolerances import FLOAT32_TOLERANCE, ZERO_TOLERANCE
 
 PADS = 3
 MAX_TOKENS = 8  # of a row, that are replaced one by one
+FEW, FEW_ROWS = 2, 8  # real tokens and rows of a short batch: a pad that is 0 wins a maximum over few more often
 
 SIDES: tuple[Side, ...] = ("right", "left")
 
@@ -80,6 +83,16 @@ class _Output:
         """The outputs without pads and with pads."""
         return self.unpadded(calls), self.padded(calls, side)
 
+    def few(self, calls: CachedCalls, side: Side) -> OutputPair:
+        """The outputs of short rows without pads and with pads."""
+        own = self.of(calls)
+        rows = own.sample_tokens(FEW, rows=FEW_ROWS, other=7)
+        mask = torch.arange(FEW + PADS).expand(FEW_ROWS, -1) < FEW
+        tokens = torch.cat([rows, pad_tokens(own, PADS, rows=FEW_ROWS)], 1)
+        if side == "left":
+            tokens, mask = tokens.roll(PADS, 1), mask.roll(PADS, 1)
+        return own.forward(rows), own.forward(tokens, **mask_arguments(own, mask))
+
     def reading(self, calls: CachedCalls, side: Side, token: int) -> OutputPair:
         """The outputs with pads before and after a real token is replaced."""
         return self.padded(calls, side), self.padded(calls, side, token=token)
@@ -121,10 +134,11 @@ def _comparisons(calls: CachedCalls, output: _Output) -> Iterator[Comparison]:
         same["amount", "left"] = True
     served = [side for side in sides if same["content", side] and same["amount", side]]
     needed = calls.adapter.padded_sides or served
+    kinds = {"content": "other pads", "amount": "no pads", "few": f"no pads in rows of {FEW} tokens"}
     for side in sides:
-        for what, words in (("content", "other pads"), ("amount", "no pads")):
-            skipped = what == "amount" and side == "left" and _may_count_pads(calls, output, same)
-            if not skipped:
+        for what, words in kinds.items():
+            skipped = what != "content" and side == "left" and _may_count_pads(calls, output, same)
+            if not skipped and (what != "few" or calls.base is None):
                 yield Comparison(
                     f"pads on the {side} against {words}{of}", partial(_compare, output=output, what=what, side=side),
                     informational=bool(needed) and side not in needed,

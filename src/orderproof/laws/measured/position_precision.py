@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 
 from orderproof.adapter import Threshold
+from orderproof.cast_on_use import is_large
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import move_second_half
@@ -46,6 +47,7 @@ from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, Noted
 from orderproof.records.audit import Remedy
 
 ROWS_FOR_MEDIAN = 4
+ROWS_OF_A_LARGE_MODEL = 2
 NEAR_SHIFTS = (0, 1, 3, 5)
 SHIFT_FRACTIONS = (0.003, 0.05, 0.61, 1.0)  # of the largest shift
 MAX_ERROR_RATIO = 2.0  # in 10 kinds of models without routing, err(p) was at most 1.2 err(0)
@@ -93,7 +95,9 @@ def _excess_error(
     """For each shift: 1, and 1 plus the error beyond the bound, relative to a typical output."""
     wide = float64_reference(calls, precision)
     all_shifts = [*NEAR_SHIFTS, *places]
-    exact = outputs_at_shifts(wide, all_shifts, reach, wide.forward_at)
+    next_shifts = [place + 1 + place // BFLOAT16_INTEGER_LIMIT for place in places]
+    both = outputs_at_shifts(wide, [*all_shifts, *next_shifts], reach, wide.forward_at)
+    exact, nearby = both.tensor_split([len(all_shifts)])
     used = outputs_at_shifts(calls, all_shifts, reach, precision.forward)
     if not bool(exact.isfinite().all()) or not bool(used.isfinite().all()):
         return exact, used  # the measurement reports which
@@ -102,8 +106,6 @@ def _excess_error(
     bound = (
         MAX_ERROR_RATIO * max(float(near.max()), precision.eps) + ANGLE_ROUNDING_UNITS * torch.tensor(places) * 2.0**-24
     )
-    next_shifts = [place + 1 + place // BFLOAT16_INTEGER_LIMIT for place in places]
-    nearby = outputs_at_shifts(wide, next_shifts, reach, wide.forward_at)
     judged = median_relative_differences(exact[len(NEAR_SHIFTS) :], nearby) > bound
     if not bool(judged.any()):
         raise UnsupportedCallError(NO_EFFECT)
@@ -138,7 +140,7 @@ def _steps(calls: CachedCalls, *, places: list[int], reach: int) -> OutputPair |
     note = (
         f"the step from shift {starts[worst]} changes them by {float(sizes[worst]):.2g}, the first ones by {near:.2g}"
     )
-    rows = [x[worst].reshape(ROWS_FOR_MEDIAN, -1, x.shape[-1]) for x in (first, second)]
+    rows = [x[worst].reshape(_row_count(calls), -1, x.shape[-1]) for x in (first, second)]
     return NotedOutputs(rows[0], rows[1], note)
 
 
@@ -152,14 +154,19 @@ def outputs_at_shifts(
     Every call also has rows that end at the last position: frequencies that depend on the largest position of a call,
     or of all calls before it (dynamic scaling), are then the same in the calls that are compared.
     """
-    count = calls.default_length
+    count, rows = calls.default_length, _row_count(calls)
     all_places = torch.tensor([*places, reach - count])
-    tokens = torch.cat([calls.sample_tokens(count, rows=ROWS_FOR_MEDIAN)] * len(all_places))
+    tokens = torch.cat([calls.sample_tokens(count, rows=rows)] * len(all_places))
     second_half = torch.arange(count) >= count // 2
-    moved = all_places.repeat_interleave(ROWS_FOR_MEDIAN).unsqueeze(-1) * (second_half | every_token)
+    moved = all_places.repeat_interleave(rows).unsqueeze(-1) * (second_half | every_token)
     output = call(tokens, calls.adapter.first_position_id + torch.arange(count) + moved).double()
     output = output[:, count // 2 :] if output.dim() == 3 and not every_token else output
     return output.reshape(len(all_places), -1, output.shape[-1])[:-1]
+
+
+def _row_count(calls: CachedCalls) -> int:
+    """The number of rows with equal position ids, over which a median is taken."""
+    return ROWS_OF_A_LARGE_MODEL if is_large(calls.adapter.module) else ROWS_FOR_MEDIAN
 
 
 def median_relative_differences(first: Tensor, second: Tensor) -> Tensor:

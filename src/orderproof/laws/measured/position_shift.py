@@ -30,6 +30,8 @@ MAX_SHIFT = 97
 class PositionShift(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         for constant in shifts(calls):
             yield Comparison(f"all position ids shifted by {constant}", partial(_compare_shifted, constant=constant))

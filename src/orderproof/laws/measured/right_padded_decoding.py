@@ -34,6 +34,8 @@ PADS, DECODED_TOKENS = 2, 3
 class RightPaddedDecoding(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         explicit = (False, True) if "positions" in calls.adapter.supported_inputs else (False,)
         for given in explicit:

@@ -29,6 +29,7 @@ RANK_QUARTERS = {"contiguous": ((0, 1), (2, 3)), "zig-zag": ((0, 3), (1, 2))}  #
 class SequenceParallel(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
     inapplicable_if_unsupported = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:

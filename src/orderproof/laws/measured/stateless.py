@@ -31,6 +31,7 @@ MAX_TOKENS = 600  # of a call between the two calls that are compared
 class Stateless(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
     confirm_in_float64 = False  # both outputs are of the same call, so their rounding errors are equal
     refutation_changes_model = True
 

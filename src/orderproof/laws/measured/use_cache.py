@@ -16,6 +16,8 @@ from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, Outpu
 class UseCache(MeasuredLaw):
     """The law of this module."""
 
+    of_any_weights = True
+
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison("use_cache on", partial(_compare_use_cache, keep=True))
         yield Comparison("use_cache not given", partial(_compare_use_cache, keep=None))

@@ -19,12 +19,11 @@ from torch import Tensor
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.training.token_weights import follows_means, spread, token_weights
 from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
-from orderproof.laws.training.training_step import TrainingStep
+from orderproof.laws.training.training_step import UNREAD, TrainingStep
 from orderproof.recording.execution import relative_difference
 
 DOCUMENTS_TRIED = 3
 EQUAL = 1e-3  # relative: weights that differ by less are equal
-UNREAD = 1e-6  # relative: an input whose change moves the logits by less is not read
 POSITIONS_UNREAD = "Give the model the position ids of the batch: no output changes with them."
 AVERAGED = "Divide the sum of all terms by the number of labels, and not the loss of each document by its own."
 
@@ -60,26 +59,16 @@ def _control(step: TrainingStep, row: int, start: int, end: int) -> float:
 
 
 def _alone(step: TrainingStep, row: int, start: int, end: int, control: float) -> TermComparison:
-    part = step.batch.part(row, start, end)
-    alone = step.logits(part)[0]
+    part, alone = step.alone(row, start, end)
     packed = step.base.logits[row, start : start + len(alone)]
     difference = relative_difference(alone, packed)
-    remedy = POSITIONS_UNREAD if difference > UNREAD and _ignores(step, "positions") else ""
+    remedy = POSITIONS_UNREAD if difference > UNREAD and step.ignores("positions") else ""
     return TermComparison(
         f"tokens {start} to {end - 1} of row {row}, packed and alone", difference, control,
         found=f"the logits of tokens {start} to {end - 1} in row {row} depend on the other documents", remedy=remedy,
         calls=(TokenOfBatch(part, 0, len(alone) - 1), TokenOfBatch(step.batch, row, start + len(alone) - 1)),
         blame=Blame.MODEL_CALL if remedy else Blame.OPERATOR,
     )  # fmt: skip
-
-
-def _ignores(step: TrainingStep, role: str) -> bool:
-    """True if the batch has an input with this role that changes no logits."""
-    given = step.batch.role(role)
-    if given is None:
-        return False
-    other = torch.arange(given.shape[1], device=given.device).expand_as(given).to(given.dtype)
-    return relative_difference(step.base.logits, step.logits(step.batch.replaced(role, other))) <= UNREAD
 
 
 def _weights(step: TrainingStep) -> TermComparison:

@@ -16,11 +16,10 @@ from torch import Tensor
 
 from orderproof.laws.mixing_kinds import ATTENTION, POSITIONS
 from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
-from orderproof.laws.training.training_step import TrainingStep
+from orderproof.laws.training.training_step import UNREAD, TrainingStep
 from orderproof.recording.execution import relative_difference
 
 ROWS_TRIED = 3
-UNREAD = 1e-6  # relative: a mask whose change moves the logits by less is not read
 MASK_UNREAD = "Give the model the attention mask of the batch: no output changes with it."
 
 
@@ -48,8 +47,7 @@ class PaddedLoss(TrainingLaw):
         rows = (~batch.real).any(1).nonzero().flatten().tolist()
         for row in [row for row in rows if bool(batch.real[row].any())][: min(ROWS_TRIED, step.tries)]:
             start, end = int(first[row]), int(ends[row]) + 1
-            part = batch.part(row, start, end)
-            alone = step.logits(part)[0]
+            part, alone = step.alone(row, start, end)
             padded, kept = logits[row, start : start + len(alone)], real[row, start : start + len(alone)]
             difference = relative_difference(alone[kept[: len(alone)]], padded[kept])
             last = min(end - start, len(alone)) - 1
@@ -66,11 +64,7 @@ def _most_changed(logits: Tensor, changed: Tensor, where: Tensor) -> tuple[int, 
 def _comparison(
     step: TrainingStep, description: str, difference: float, control: float, calls: tuple[TokenOfBatch, TokenOfBatch]
 ) -> TermComparison:
-    mask = step.batch.role("mask")
-    unread = False
-    if difference > UNREAD and mask is not None:
-        seen = step.logits(step.batch.replaced("mask", torch.ones_like(mask)))
-        unread = relative_difference(step.base.logits, seen) <= UNREAD
+    unread = difference > UNREAD and step.ignores("mask")
     return TermComparison(
         description, difference, control, found=f"the logits of tokens that are no pads differ: {description}",
         remedy=MASK_UNREAD if unread else "", calls=calls, blame=Blame.MODEL_CALL if unread else Blame.OPERATOR,

@@ -177,6 +177,11 @@ class TrainingBatch:
         """The tokens from `start` to `end` of a row as a batch. Raises `UnsupportedCallError`."""
         return replace(self, values={k: self._cut(k, v, row, start, end) for k, v in self.values.items()})
 
+    def repeated(self, rows: int) -> TrainingBatch:
+        """A batch of one row with this row several times."""
+        one = {k: v for k, v in self.values.items() if isinstance(v, Tensor) and v.dim() and len(v) == 1}
+        return replace(self, values={**self.values, **{k: v.expand(rows, *v.shape[1:]) for k, v in one.items()}})
+
     def _cut(self, name: Any, value: Any, row: int, start: int, end: int) -> Any:
         rows, length = self.tokens.shape
         if name in _LONGEST:

@@ -28,6 +28,8 @@ class Blame(Enum):
     TERMS = "the first operator with a fraction that differs with a label"
     MODEL_CALL = "the call of the model, which lacks an input of the batch"
     RECOMPUTED = "the first operator that differs when it runs again for the gradient"
+    SHARD = "the first operator of a rank that differs in a token from the call on the whole batch"
+    COLLECTIVE = "the first operator of a rank that exchanges values with others"
     REDUCTION = "the last operator of the loss"
 
 
@@ -63,6 +65,7 @@ class TrainingLaw(Law):
     remedy: str
     assumption: str = "measured in evaluation mode, without dropout and autocast"
     proved_as: str = ""  # the law that the terms of the loss obey as outputs of the tokens, if it can be proved
+    may_lack: bool = False  # a step may do without what the law is about: then nothing is expected of it
     remedies: Mapping[str, str] = field(default_factory=dict)  # by the way in which the operator mixes tokens
 
     def inapplicable_reason(self, step: TrainingStep) -> str | None:

@@ -18,13 +18,17 @@ from torch import Tensor, nn
 from orderproof.errors import OrderproofError, SubjectError, UnsupportedCallError, first_line
 from orderproof.laws.training.call_settings import own_gradients, training_mode, without_autocast
 from orderproof.laws.training.collation import Collation
+from orderproof.laws.training.rollouts import Rollout
 from orderproof.laws.training.training_batch import TrainingBatch
+from orderproof.recording.execution import relative_difference
 from orderproof.seeded_random import seeded_random
 
 Loss = Callable[[Any, Any], Any]
 _NOTHING: AbstractContextManager[Any] = nullcontext()
 COUNTED = 1e-3  # of the largest change of a gradient: an output that changes by more scores the label
 UNCOUNTED = 1e-6  # of the largest gradient: a label whose change moves it by less is not counted
+
+UNREAD = 1e-6  # relative: an input whose change moves the logits by less is not read
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,11 @@ class TrainingStep:
     double: bool = False
     seed: int = 0
     collation: Collation | None = None  # the collator that made the batch, with its samples
+    rollout: Rollout | None = None  # the engine that generates what the batch holds
     tries: int = 6  # labels, outputs, documents and rows that are tried at most
     may_be_copied: bool = True
     may_be_proved: bool = True
+    is_of_run: bool = False  # the model is that of a run that goes on
 
     def in_float64(self) -> TrainingStep:
         """The same step with a model of float64."""
@@ -84,6 +90,20 @@ class TrainingStep:
     def logits(self, batch: TrainingBatch) -> Tensor:
         """The logits of a batch [row, output, vocabulary], whatever its loss. Raises `UnsupportedCallError`."""
         return _joined(self._call(batch)[1]).detach()
+
+    def alone(self, row: int, start: int, end: int) -> tuple[TrainingBatch, Tensor]:
+        """The tokens from `start` to `end` of a row as a batch, and their logits [output, vocabulary].
+
+        A loss that takes no single row gets the row as often as the batch has rows. Raises `UnsupportedCallError`.
+        """
+        part, rows = self.batch.part(row, start, end), len(self.batch.tokens)
+        try:
+            return part, self.logits(part)[0]
+        except UnsupportedCallError:
+            if rows == 1:
+                raise
+        part = part.repeated(rows)
+        return part, self.logits(part)[0]
 
     def loss_of(self, batch: TrainingBatch) -> Any:
         """The loss of a batch, called as it is: on the tensors of the batch themselves."""
@@ -138,6 +158,15 @@ class TrainingStep:
         """The labels that must be counted and that have an output [row, index of the label]."""
         outputs = torch.arange(batch.tokens.shape[1], device=batch.tokens.device) + self.offset
         return batch.included() & (outputs >= 0) & (outputs < self.base.logits.shape[1])
+
+    def ignores(self, role: str) -> bool:
+        """True if the batch has a mask or position ids, whose change changes no logits."""
+        given = self.batch.role(role)
+        if given is None:
+            return False
+        other = torch.arange(given.shape[1]).expand_as(given) if role == "positions" else torch.ones_like(given)
+        changed = self.logits(self.batch.replaced(role, other.to(given)))
+        return relative_difference(self.base.logits, changed) <= UNREAD
 
     def _scored(self, row: int, index: int) -> ScoredLabel:
         other = self.terms(self.batch.with_other_label(row, index)).gradient

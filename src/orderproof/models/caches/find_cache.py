@@ -215,9 +215,9 @@ def _emptied(trials: Trials, cache: CacheArgument) -> CacheArgument:
         raise_own_error(error)
         return cache
     form = cache_form(first, later, (a, n))
-    axes = {path: leaf.token for path, leaf in form.parts.items()}
-    counters = frozenset(path for path, leaf in form.parts.items() if leaf.counts)
-    empty = emptied(trials.start(cache), axes, counters)
+    before, after = leaves(trials.start(cache)), leaves(later)
+    unchanged = {path for path, value in before.items() if path in after and are_equal(value, after[path])}
+    empty = emptied(trials.start(cache), form, unchanged)
     for value in (empty, start):
         for row in chain(_row_axes(value, trials.rows), [None]):
             made = replace(cache, initial=Copied(value, row))

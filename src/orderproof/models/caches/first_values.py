@@ -6,13 +6,14 @@ import copy
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from orderproof.models.caches.cache_form import CacheForm
 from orderproof.models.caches.cache_values import Path, mapped
 from orderproof.models.caches.names import is_cache_name
 from orderproof.models.forward_arguments import PassesKeywordsOn
@@ -159,13 +160,18 @@ def _is_cache_class(kind: Any) -> bool:
     )
 
 
-def emptied(value: Any, axes: dict[Path, int | None], counters: frozenset[Path]) -> Any:
-    """An example without the tokens in it: no entries along the axes of tokens, zeros elsewhere."""
+def emptied(value: Any, form: CacheForm, unchanged: Container[Path]) -> Any:
+    """An example without the tokens in it: no entries along the axes of tokens, zeros elsewhere.
+
+    A tensor that no call changes is no content: a table of slots, or frequencies. It stays.
+    """
 
     def empty(path: Path, leaf: Tensor | int) -> Tensor | int:
+        part = form.of(path)
         if not isinstance(leaf, Tensor):
-            return 0 if path in counters else leaf
-        axis = axes.get(path)
-        return torch.zeros_like(leaf) if axis is None else leaf.narrow(axis, 0, 0)
+            return 0 if part.counts else leaf
+        if part.token is not None:
+            return leaf.narrow(part.token, 0, 0)
+        return leaf if path in unchanged else torch.zeros_like(leaf)
 
     return mapped(value, empty)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import AttentionPattern, ModelAdapter, ModelOutput, copy_sharing_parameters
+from orderproof.batch_layout import Side
 from orderproof.cast_on_use import is_large
 from orderproof.errors import UnsupportedCallError, first_line
 from orderproof.library_messages import suppress_warnings
@@ -30,6 +31,7 @@ from orderproof.models.hf.sequence_parallel import sequence_parallel_attention
 from orderproof.models.hf.shared_weights import built_from_meta, loaded_with_weights_of, saved_and_loaded
 from orderproof.models.input_spec import InputSpec
 from orderproof.models.own_errors import raise_own_error
+from orderproof.models.sample import seeded_generator
 
 CACHE_ARGUMENTS = ("past_key_values", "cache_params", "state", "mems")  # names of the cache among models
 ATTENTION_BACKENDS = ("eager", "sdpa", "flex_attention")
@@ -94,6 +96,27 @@ class HFAdapter(ModelAdapter):
     def uses_position_encoding(self) -> bool:
         tokens = self.sample_tokens(self.batch_size, self.default_length, 0)
         return self.has_positions and uses_rotary_angles(self.module, lambda: self.call(tokens, keep=False).output)
+
+    @cached_property
+    def usual_sides(self) -> frozenset[Side]:  # type: ignore[override]
+        """Left for a decoder, which generates after its prompts; none for one that reads the output of an encoder."""
+        return frozenset({"left"} if self.causal and not self._reads_an_encoder() else ())
+
+    def _reads_an_encoder(self) -> bool:
+        """True if a call with the output of an encoder is another one: it decodes from one start token."""
+        width = getattr(self.module.config, "hidden_size", None)
+        if "encoder_hidden_states" not in self.forward_arguments or not isinstance(width, int):
+            return False
+        tokens = self.sample_tokens(1, 2, 0)
+        states = torch.randn((1, 3, width), generator=seeded_generator(0)).to(next(self.module.parameters()).dtype)
+        try:
+            with torch.no_grad():
+                without = self._audited_outputs(self._outputs(tokens, {}), tokens)
+                given = self._audited_outputs(self._outputs(tokens, {"encoder_hidden_states": states}), tokens)
+        except Exception as error:  # noqa: BLE001 - third-party code: a model without cross-attention may refuse it
+            raise_own_error(error)
+            return False
+        return not all(map(torch.equal, without.values(), given.values()))
 
     @cached_property
     def batch_size(self) -> int:  # type: ignore[override]

@@ -68,6 +68,8 @@ class DecoderWithFixedEncoder(nn.Module):
 class DecoderAdapter(HFAdapter):
     """The decoder of an encoder-decoder, called with a fixed output of its encoder."""
 
+    usual_sides = frozenset()  # a row starts with one token, not with a prompt of its own length
+
     def __init__(
         self, model: Any, draw: Callable[[int, int], Sample], *, length: int, max_positions: int | None
     ) -> None:

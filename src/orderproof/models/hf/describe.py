@@ -121,7 +121,7 @@ def describe(
 
     """
     assumed = check_assumptions(assume)
-    notes = [f"{name} is {value!r}, as assumed by the user" for name, value in assumed.items()]
+    notes = [f"{name} is {value!r}, as stated" for name, value in assumed.items()]
     own_config = model.config
     config = own_config if config is None else config
     text_config = own_config.get_text_config()

@@ -1,129 +1,128 @@
-"""Example inputs of an ONNX file: drawn from their types, shapes and names.
+"""Example inputs of an ONNX file: as they are given, or drawn from their types, shapes and names.
 
 Masks are ones and position ids count from zero; calls decide whether they are what their names say, as of every module.
 Types of tokens are zero, and a cache has no tokens; these are computed for each number of tokens. Everything else is
-drawn: numbers, or ids below the size of the table that they read.
+drawn: numbers, or ids below the size of the table that they read. Sizes that the file fixes stay fixed.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import onnx
 import torch
 from onnx import ModelProto
 from torch import Tensor
 
-from orderproof.errors import SubjectError
 from orderproof.models.forward_arguments import PassesKeywordsOn
-from orderproof.models.onnx_file.module import OnnxModule, input_entries
-from orderproof.models.onnx_file.operators.elementwise import DTYPES
+from orderproof.models.onnx_file.cache import FileCache
+from orderproof.models.onnx_file.entries import Entry, is_past, is_row_name
+from orderproof.models.onnx_file.module import OnnxModule
+from orderproof.models.onnx_file.sizes import size_of
 from orderproof.models.onnx_file.tables import id_bound
-
-ROWS, TOKENS = 2, 7  # of the examples; other sizes are drawn from them
-Size = int | str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One input: its name, dtype and sizes, a name for an open one; and how it is made: drawn, or computed."""
-
-    name: str
-    dtype: torch.dtype
-    sizes: tuple[Size, ...]
-    kind: str  # "drawn", "ones", "zeros" or "positions"
+from orderproof.models.onnx_file.values import Value, numbers
 
 
 class WithComputedInputs(PassesKeywordsOn):
-    """A graph called with its inputs by their names; those that are not given are computed from their sizes."""
+    """A graph called with its inputs by their names; those that are not given are computed from their sizes.
 
-    def __init__(self, graph: OnnxModule, entries: Sequence[Entry]) -> None:
+    The inputs that take a cache are one argument, and the outputs that give it back one entry of its outputs.
+    """
+
+    def __init__(self, graph: OnnxModule, entries: Sequence[Entry], cache: FileCache | None = None) -> None:
         super().__init__()
-        self.model, self.entries = graph, tuple(entries)
+        self.model, self.entries, self.cache = graph, tuple(entries), cache
 
     def free_arguments(self) -> dict[str, inspect.Parameter]:
-        """None: the inputs of a file are all that it takes."""
-        return {}
+        """The cache: the other inputs of a file are given, and it takes no more."""
+        if self.cache is None:
+            return {}
+        return {self.cache.name: inspect.Parameter(self.cache.name, inspect.Parameter.KEYWORD_ONLY, default=None)}
 
     def _gives(self, name: str, place: int) -> bool:
-        del name, place
-        return True
+        del place
+        return self.cache is None or name != self.cache.name
 
-    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+    def forward(self, **inputs: Any) -> dict[str, Any]:
         """The outputs by name; the inputs have the names of the file."""
-        known: dict[str, int] = {}
-        for entry in self.entries:
+        cache = self.cache
+        past: Mapping[str, Tensor] | None = None if cache is None else inputs.pop(cache.name, None)
+        cached = 0 if cache is None or past is None else cache.tokens(self.entries, past)
+        known = {str(size): cached for entry in self.entries for size in entry.sizes if is_past(size)}
+        rows, row_axis = 1, 0 if cache is None else cache.row_axis
+        for entry in self.entries[::-1]:
             if entry.name in inputs:
                 shape = inputs[entry.name].shape
                 known |= {size: n for size, n in zip(entry.sizes, shape, strict=True) if isinstance(size, str)}
-        return self.model(  # type: ignore[no-any-return]
-            *(inputs[e.name] if e.name in inputs else _example(e, known) for e in self.entries)
-        )
+                rows = shape[row_axis] if len(shape) > max(row_axis, 1) else rows
+        rows = next((n for size, n in known.items() if is_row_name(size)), rows)
+        values: list[Value] = []
+        for entry in self.entries:
+            if entry.name in inputs:
+                values.append(inputs[entry.name])
+            elif cache is not None and entry.name in cache.outputs:
+                values.append(cache.empty(entry, rows) if past is None else past[cache.outputs[entry.name]])
+            else:
+                values.append(computed_value(entry, known, cached))
+        found: dict[str, Any] = self.model(*values)
+        if cache is None:
+            return found
+        kept = {name: found[name] for name in cache.outputs.values()}
+        return {**{name: x for name, x in found.items() if name not in kept}, cache.name: kept}
+
+    def on_cache(self, examples: Mapping[str, Tensor], tokens: str | int | None) -> None:
+        """Call the graph with the drawn inputs, and with one more token on the cache of that call.
+
+        ``tokens`` is the name of the number of tokens, where the file leaves it open.
+        """
+        assert self.cache is not None
+        whole, last = {}, {}
+        for entry in self.entries:
+            if entry.kind == "drawn" and entry.name in examples:
+                whole[entry.name] = last[entry.name] = examples[entry.name]
+                for axis in (k for k, size in enumerate(entry.sizes) if size == tokens and isinstance(size, str)):
+                    last[entry.name] = last[entry.name].narrow(axis, 0, 1)
+        self(**last, **{self.cache.name: self(**whole)[self.cache.name]})
 
 
-def _example(entry: Entry, known: dict[str, int]) -> Tensor:
-    sizes = [size_of(size, known) for size in entry.sizes]
+def computed_value(entry: Entry, known: Mapping[str, int], cached: int = 0) -> Value:
+    """The value of an input that follows from the sizes of others and the number of tokens in a cache."""
+    if entry.kind == "flag":  # a number, so that it decides a branch
+        return numbers([cached > 0] if entry.sizes else cached > 0)
+    tokens = _tokens(known)
+    other = tokens + cached if entry.kind == "ones" and tokens is not None else tokens
+    sizes = [size_of(size, known, other) for size in entry.sizes]
     if entry.kind == "positions":
-        return torch.arange(sizes[-1], dtype=entry.dtype).expand(sizes).clone()
+        return torch.arange(cached, cached + sizes[-1], dtype=entry.dtype).expand(sizes).clone()
     return torch.full(sizes, 1 if entry.kind == "ones" else 0, dtype=entry.dtype)
 
 
-def size_of(size: Size, known: dict[str, int]) -> int:
-    """A size: a number, a name, or a sum of these; the length of a cache is zero."""
-    if isinstance(size, int):
-        return size
-    if size in known:
-        return known[size]
-    if "+" in size:
-        parts = [part.strip() for part in size.split("+")]
-        return sum(int(part) if part.isdigit() else size_of(part, known) for part in parts)
-    if "past" in size.lower():
-        return 0
-    tokens = [n for name, n in known.items() if "batch" not in name.lower()]
-    if len(set(tokens)) != 1:
-        raise SubjectError(f"the size {size!r} of an input is not known from the others; give inputs=")
-    return tokens[0]
+def _tokens(known: Mapping[str, int]) -> int | None:
+    """The number of tokens in the sizes of a call; None if they have several."""
+    of_all = ("batch", "past", "total")  # names of sizes that are not the tokens of the call
+    left = [n for name, n in known.items() if not any(word in name.lower() for word in of_all)]
+    return left[0] if left and all(n == left[0] for n in left) else None  # an open size has no hash
 
 
-def entries_of(model: ModelProto, name: str) -> list[Entry]:
-    """The inputs of a file. Raises `SubjectError` for a type of numbers that is not supported."""
-    found = []
-    for key, number, sizes in input_entries(model):
-        dtype = DTYPES.get(onnx.TensorProto.DataType.Name(number))
-        if dtype is None:
-            kind = onnx.TensorProto.DataType.Name(number)
-            raise SubjectError(f"{name}: input {key!r} has numbers of type {kind}, which is not supported")
-        found.append(Entry(key, dtype, tuple(sizes), _kind(key.lower(), dtype, sizes)))
-    return found
-
-
-def _kind(name: str, dtype: torch.dtype, sizes: Sequence[Size]) -> str:
-    if "mask" in name or dtype is torch.bool:
-        return "ones"
-    if "position" in name and not dtype.is_floating_point:
-        return "positions"
-    cache = "past" in name or any(isinstance(size, str) and "past" in size.lower() for size in sizes)
-    return "zeros" if cache or "token_type" in name or "segment" in name else "drawn"
-
-
-def example_inputs(model: ModelProto, entries: Sequence[Entry]) -> dict[str, Tensor]:
-    """Example values by name, but for inputs of zeros, which follow from the others."""
+def example_inputs(
+    model: ModelProto, entries: Sequence[Entry], given: Mapping[str, Tensor], sizes: Mapping[str, int]
+) -> dict[str, Tensor]:
+    """Example values by name, but for inputs of zeros that are not given, which follow from the others."""
     generator = torch.Generator().manual_seed(0)
-    sizes: dict[str, int] = {}
-    for entry in entries:
-        for axis, size in enumerate(entry.sizes):
-            if isinstance(size, str):
-                sizes.setdefault(size, ROWS if axis == 0 and len(entry.sizes) > 1 else TOKENS)
     found = {}
     for entry in entries:
-        shape = [size_of(size, sizes) for size in entry.sizes]
-        if entry.kind in ("ones", "positions"):
-            found[entry.name] = _example(entry, sizes)
-        elif entry.kind == "drawn" and entry.dtype.is_floating_point:
-            found[entry.name] = torch.randn(shape, generator=generator).to(entry.dtype)
+        if entry.name in given:
+            found[entry.name] = given[entry.name]
+        elif entry.kind in ("ones", "positions"):
+            value = computed_value(entry, sizes)
+            assert isinstance(value, Tensor)
+            found[entry.name] = value
         elif entry.kind == "drawn":
-            drawn = torch.randint(id_bound(model.graph, entry.name), shape, generator=generator)
-            found[entry.name] = drawn.to(entry.dtype)
+            shape = [size_of(size, sizes, None) for size in entry.sizes]
+            if entry.dtype.is_floating_point:
+                found[entry.name] = torch.randn(shape, generator=generator).to(entry.dtype)
+            else:
+                drawn = torch.randint(id_bound(model.graph, entry.name), shape, generator=generator)
+                found[entry.name] = drawn.to(entry.dtype)
     return found

@@ -11,7 +11,7 @@ from torch import Tensor
 from orderproof.errors import SubjectError
 from orderproof.models.onnx_file.graph import OnnxGraph, nodes_of
 from orderproof.models.onnx_file.operation import function_of
-from orderproof.models.onnx_file.values import as_tensor
+from orderproof.models.onnx_file.values import Value, as_tensor
 
 
 class OnnxModule(OnnxGraph):
@@ -25,7 +25,7 @@ class OnnxModule(OnnxGraph):
         self.register_buffer("real", torch.zeros(()), persistent=False)
         self.sizes = {key: sizes for key, _, sizes in input_entries(model)}
 
-    def forward(self, *inputs: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
+    def forward(self, *inputs: Value) -> dict[str, Tensor]:  # type: ignore[override]
         """The outputs of the graph by name. Raises `ValueError` for a size that the file excludes."""
         for name, x in zip(self.input_names, inputs, strict=True):
             for axis, size in enumerate(self.sizes[name]):

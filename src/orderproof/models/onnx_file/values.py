@@ -22,11 +22,17 @@ def numbers(values: Any) -> Numbers:
     """An array of numbers from a number or nested lists."""
     if isinstance(values, list | tuple):
         found = np.empty(len(values), dtype=object)
-        found[:] = values
+        for place, value in enumerate(values):  # numpy asks the values of a list for their sizes, and fixes open ones
+            found[place] = value
         return found
     found = np.empty((), dtype=object)
     found[()] = values
     return found
+
+
+def array_of(found: Any) -> Numbers:
+    """The array that numpy makes of numbers, which is the number itself where it has no axes."""
+    return found if isinstance(found, np.ndarray) else numbers(found)
 
 
 def are_numbers(*values: Value | None) -> bool:

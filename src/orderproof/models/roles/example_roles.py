@@ -36,7 +36,7 @@ from orderproof.models.roles.mask_argument import (
     mask_forms,
     padded_sides,
 )
-from orderproof.models.roles.mask_calls import first_that_hides, weakening_mask
+from orderproof.models.roles.mask_calls import first_that_hides, reads_only_the_number, weakening_mask
 from orderproof.models.roles.packed_documents import DocumentInput
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument, counts_in_documents
 from orderproof.records.input_role import InputRole
@@ -137,10 +137,24 @@ def example_roles(
             found.computed[place] = found.documents
         elif (mask := _mask(module, examples, found, place, layout)) is not None:
             _add_mask(found, place, *mask)
-    example = next((examples.tensors[k] for k, x in found.computed.items() if x is found.mask), None)
-    if found.mask is not None and example is not None:
-        found.padded_sides = padded_sides(found.mask, example)
+    _note_sides(module, examples, found)
     return found
+
+
+def _note_sides(module: nn.Module, examples: ExampleInputs, found: ExampleRoles) -> None:
+    """Note on which sides the example of the mask has pads, and if calls show that the mask is for these only.
+
+    They show it for pads on the right: the number of real tokens is read, and not their places.
+    """
+    place = next((place for place, one in found.computed.items() if one is found.mask), None)
+    if place is None or found.mask is None:
+        return
+    found.padded_sides = padded_sides(found.mask, examples.tensors[place])
+    if found.padded_sides != {"right"} or not isinstance(found.mask, MaskArgument):
+        return
+    called, rest = found.called(module, examples)
+    if reads_only_the_number(ModuleCalls(called, examples.name), found.mask, Call(rest, examples.length, None)):
+        found.mask = found.computed[place] = replace(found.mask, right_only=True)
 
 
 def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str) -> None:

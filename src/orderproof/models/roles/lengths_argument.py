@@ -41,12 +41,17 @@ class LengthsArgument:
 
     def check(self, mask: Tensor) -> None:
         """Raise `UnsupportedCallError` for a mask with a pad before a real token."""
-        if bool((mask.long().diff(dim=1) > 0).any()):
-            raise UnsupportedCallError(f"its argument {self.name!r} has lengths, for pads on the right only")
+        check_right_pads(self.name, mask)
 
     def for_call(self, rows: int, tokens: int, device: torch.device) -> Tensor:
         """The lengths of a call without pads."""
         return torch.full((rows,), 1 if self.is_relative else tokens, dtype=self.dtype, device=device)
+
+
+def check_right_pads(name: str, mask: Tensor) -> None:
+    """Raise `UnsupportedCallError` for a mask [row, token] with a pad before a real token."""
+    if bool((mask.long().diff(dim=1) > 0).any()):
+        raise UnsupportedCallError(f"its argument {name!r} has lengths, for pads on the right only")
 
 
 def lengths_forms(name: str, example: Tensor, rows: int, tokens: int) -> list[LengthsArgument]:

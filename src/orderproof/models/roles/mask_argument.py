@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orderproof.batch_layout import Side
-from orderproof.models.roles.lengths_argument import LengthsArgument
+from orderproof.models.roles.lengths_argument import LengthsArgument, check_right_pads
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class MaskArgument:
         added: The number at pads of a mask that is added to scores, and 0 at real tokens; None of other masks.
         rank: Its axes: [row, token], [row, 1, token] or [row, 1, 1, token].
         contradicted: Calls hide tokens the other way round than its name, or its example, states.
+        right_only: Only the number of real tokens is read of it, and its example has pads on the right.
         queries: Its axis before the last runs over tokens too, with the same keys for each; "causal": with the later
             keys hidden.
 
@@ -38,12 +39,14 @@ class MaskArgument:
     rank: int = 2
     queries: Literal["", "same", "causal"] = ""
     contradicted: bool = field(default=False, compare=False)
+    right_only: bool = False
 
     has_rows = True
-    right_only = False
 
     def check(self, mask: Tensor) -> None:
-        """Every mask is one that it takes."""
+        """Raise `UnsupportedCallError` for a pad before a real token, if only the number of real tokens is read."""
+        if self.right_only:
+            check_right_pads(self.name, mask)
 
     def value(self, mask: Tensor) -> Tensor:
         """A mask [row, token] (1 at real tokens, 0 at pads) as this argument takes it."""
@@ -68,7 +71,8 @@ class MaskArgument:
         """Which tokens it marks, and with which value: `True at pads`."""
         if self.added is not None:
             return f"{self.added:g} at pads"
-        return f"{'True' if self.boolean else '1'} at {'pads' if self.marks_pads else 'real tokens'}"
+        where = f"{'True' if self.boolean else '1'} at {'pads' if self.marks_pads else 'real tokens'}"
+        return f"{where}, of which only their number is read, for pads on the right" if self.right_only else where
 
 
 PaddingMask = MaskArgument | LengthsArgument

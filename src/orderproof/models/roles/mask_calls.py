@@ -21,6 +21,7 @@ from orderproof.time_limit import TimeLimitExceeded, time_limit
 
 MAX_SECONDS = 10.0  # of all calls that look for a mask
 WEAKER = 0.9  # a mask weakens a token if replacing it changes outputs less than this part of what it does otherwise
+LEAST_TOKENS = 5  # of a call that has pads at two places
 ROUNDING = 1e-6  # relative; what a hidden token may change in float32
 
 
@@ -55,6 +56,27 @@ def weakening_mask(calls: ModuleCalls, candidates: Iterable[Mask], call: Call) -
     except TimeLimitExceeded:
         return None
     return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def reads_only_the_number(calls: ModuleCalls, mask: Mask, call: Call) -> bool:
+    """True if a mask with a pad at another place gives the same outputs, and one without pads gives others."""
+    inputs = call.inputs()
+    first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
+    axis = call.examples.axes[first]
+    if axis not in (0, 1) or inputs[first].dim() < 2 or call.tokens < LEAST_TOKENS:
+        return False
+    everywhere = torch.ones(inputs[first].shape[1 - axis], call.tokens, dtype=torch.long)
+    masks = [everywhere.clone() for _ in range(3)]
+    masks[1][:, -2:], masks[2][:, 1:3] = 0, 0
+    try:
+        with torch.no_grad(), restored_state(calls.module, calls.state):
+            none, last, early = (_outputs(calls.module, inputs, (mask, each), (axis, call.tokens)) for each in masks)
+    except SystemExit:
+        return False
+    except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
+        raise_own_error(error)
+        return False
+    return _differ(none, last) and not _differ(last, early)
 
 
 def accepts(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:

@@ -1,13 +1,16 @@
-"""Inputs with tokens along their first axis, [token, row, width], which a mask [row, token] among them shows."""
+"""Inputs with tokens along their first or last axis, which a mask or lengths among them show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.module_calls import Call, ModuleCalls
+from orderproof.models.module_wrappers import AxisMoved
 from orderproof.models.roles.computed_inputs import ComputedInput
 from orderproof.models.roles.example_roles import example_roles
 from orderproof.models.roles.second_sequences import second_sequences
@@ -15,6 +18,7 @@ from orderproof.models.token_axes import axis_of_size
 from orderproof.subject_spec import NO_LAYOUT
 
 VECTORS = 3  # axes of the vectors of a batch
+LAST = 2  # the last of them
 
 
 def tokens_first(
@@ -35,3 +39,42 @@ def tokens_first(
     turned = replace(examples, axes=axes)
     roles = example_roles(module, turned, names, computed, NO_LAYOUT)
     return turned if roles.mask is not None or any(second_sequences(module, turned, roles, computed)) else None
+
+
+def tokens_last(module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs] | None:
+    """The module and its inputs with tokens along axis 1, if calls and lengths show that it has them along axis 2.
+
+    The first input is vectors [row, width, token] then, as in libraries for speech: it is accepted with more tokens
+    along axis 2 and not along axis 1, and another input is a mask [row, token] of that size, or lengths [row] of which
+    the greatest is that size. None if the inputs are as usual. Outputs are moved with their input.
+    """
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    shape = examples.tensors[first].shape
+    if len(shape) != VECTORS or examples.axes[first] != 1 or shape[1] == shape[LAST]:
+        return None
+    others = [x for place, x in enumerate(examples.tensors) if place != first]
+    if not any(_counts_tokens(x, shape[0], shape[LAST]) for x in others):
+        return None
+    axes = tuple(LAST if k == first else axis_of_size(x, shape[LAST]) for k, x in enumerate(examples.tensors))
+    turned = replace(examples, axes=axes)
+    calls = ModuleCalls(module, examples.name)
+    base, longer = (Call(turned, shape[LAST] + more, None) for more in (0, 1))
+    if calls.accepts(Call(examples, shape[1] + 1, None)) or not calls.accepts(longer):
+        return None
+    grown = calls.shapes(longer.inputs())
+    moved = {
+        name: LAST
+        for name, of_output in calls.shapes(base.inputs()).items()
+        if len(of_output) == VECTORS and grown.get(name) == (*of_output[:LAST], of_output[LAST] + 1)
+    }
+    wrapped = AxisMoved(module, [LAST if k == first else None for k in range(len(axes))], moved, place=1).eval()
+    tensors = tuple(x.movedim(LAST, 1) if k == first else x for k, x in enumerate(examples.tensors))
+    return wrapped, replace(examples, tensors=tensors, axes=tuple(1 if k == first else x for k, x in enumerate(axes)))
+
+
+def _counts_tokens(x: Tensor, rows: int, tokens: int) -> bool:
+    """True for a mask [row, token], or lengths [row] of which the greatest is the number of tokens."""
+    if x.dim() == 2:
+        return tuple(x.shape) == (rows, tokens) and set(x.detach().flatten().tolist()) <= {0, 1}
+    integers = x.dtype in (torch.int32, torch.int64)
+    return integers and tuple(x.shape) == (rows,) and int(x.min()) > 0 and int(x.max()) == tokens

@@ -71,9 +71,17 @@ _SIZES: dict[str, int] = {
     **dict.fromkeys(("image_size", "crop_size"), 12),
     "frames_per_clip": 4,
 }
+_HEAD_WIDTH_KEYS = ("head_dim", "query_pre_attn_scalar")
 SIZE_KEYS = frozenset(
     (*_SIZES, *_HEAD_KEYS, *_KV_HEAD_KEYS, *_WIDTH_KEYS, "layer_types", "attention_types", "layers_block_type")
 )
+
+
+def widths_of_heads(config: Any, width: int) -> dict[str, int]:
+    """The values of a configuration whose heads have this width, where a key or the width of the model decides it."""
+    known = config.to_dict()
+    own = {key: width for key in _HEAD_WIDTH_KEYS if isinstance(known.get(key), int)}
+    return own | {key: HEAD_COUNT * width for key in _WIDTH_KEYS[:3] if isinstance(known.get(key), int)}
 
 
 def tiny_config_values(config: Any, overrides: Mapping[str, Any], *, keep_kv_groups: bool = False) -> dict[str, Any]:

@@ -53,6 +53,15 @@ def with_values(values: Mapping[str, Any]) -> Change:
     return Change(configure=configure)
 
 
+def with_read_values(values: Mapping[str, Any]) -> Change:
+    """The change of a program that reads these values from config.json, with what follows from them."""
+
+    def configure(config: Any) -> Any:
+        return type(config).from_dict({**config.to_dict(), **values})
+
+    return Change(configure=configure)
+
+
 def ropes(config: Any) -> dict[str, dict[str, Any]]:
     """The rope parameters of a configuration: by layer type, or under "" if all layers have the same."""
     rope = getattr(config, "rope_parameters", None)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from orderproof.models.tiny.fixed_sizes import SIZE_KEYS
-from orderproof.ports.causes.cause import Candidate, Cause, Defaults, with_values
+from orderproof.ports.causes.cause import Candidate, Cause, Defaults, with_read_values, with_values
 from orderproof.ports.reference import Change, Reference
 
 ACTIVATIONS = ("gelu", "gelu_pytorch_tanh", "quick_gelu", "silu", "relu", "relu2")
@@ -32,9 +32,11 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     for key, value in values.items():
         if key not in SIZE_KEYS and isinstance(value, (bool, int, float)):
             for other in dict.fromkeys(_alternatives(key, value, usual, defaults)):
-                if other != value and isinstance(other, (bool, int, float)):
-                    change, likely = with_values({key: other}), isinstance(value, bool)
-                    yield Candidate("other", key, str(value), str(other), change, likely=likely)
+                if other != value and isinstance(other, (bool, int, float, type(None))):
+                    likely = isinstance(value, bool)
+                    change = with_read_values({key: other}) if likely else with_values({key: other})
+                    assumed = "absent" if other is None else str(other)
+                    yield Candidate("other", key, str(value), assumed, change, likely=likely)
     for kind in sorted({_kind(name) for name, _ in _biases(reference.model)}):
         change = Change(prepare=partial(_remove_biases, kind=kind))
         yield Candidate("other", f"biases of {kind}", "in the checkpoint", "not read", change)

@@ -1,4 +1,4 @@
-"""Numbers in a lower precision: the epsilon of norms, and frequencies or angles of positions."""
+"""Numbers in a lower precision: the epsilon of norms, constants of a model, frequencies and angles of positions."""
 
 from __future__ import annotations
 
@@ -22,19 +22,33 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
                 if epsilon != value:
                     change = with_values({key: epsilon})
                     yield Candidate("norm or constant precision", key, f"{value:g}", f"{epsilon:g}", change)
+    yield from _rounded_constants(reference)
     buffers = [name for name, _ in reference.model.named_buffers() if name.endswith("inv_freq")]
     for dtype in (torch.bfloat16, torch.float16) if buffers else ():
         narrow = f"in {str(dtype).removeprefix('torch.')}"
         for part, change in (
-            ("rotary frequencies", Change(prepare=partial(_round_frequencies, dtype=dtype))),
+            ("rotary frequencies", Change(prepare=partial(_round_buffers, name="inv_freq", dtype=dtype))),
             ("rotary angles", Change(prepare=partial(_round_tables, dtype=dtype))),
         ):
             yield Candidate("norm or constant precision", part, "in float32", narrow, change)
 
 
-def _round_frequencies(model: Any, dtype: torch.dtype) -> None:
-    for name, buffer in model.named_buffers():
-        if name.endswith("inv_freq"):
+def _rounded_constants(reference: Reference) -> Iterator[Candidate]:
+    """Buffers of one number, such as the scale of embeddings of Gemma, by their name in all modules."""
+    constants = [(path, each) for path, each in reference.model.named_buffers() if each.numel() == 1]
+    for dtype in (torch.bfloat16, torch.float16):
+        moved = {
+            path.rpartition(".")[2] for path, each in constants if each.is_floating_point() and each.to(dtype) != each
+        }
+        for name in sorted(moved):
+            narrow = f"in {str(dtype).removeprefix('torch.')}"
+            change = Change(prepare=partial(_round_buffers, name=name, dtype=dtype))
+            yield Candidate("norm or constant precision", name, "in float32", narrow, change)
+
+
+def _round_buffers(model: Any, name: str, dtype: torch.dtype) -> None:
+    for path, buffer in model.named_buffers():
+        if path.rpartition(".")[2] == name:
             buffer.copy_(buffer.to(dtype))
 
 

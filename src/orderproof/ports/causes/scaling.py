@@ -21,6 +21,7 @@ USUAL_VALUES: dict[str, tuple[Any, ...]] = {  # of keys of the rope parameters; 
     "low_freq_factor": (1.0,),
     "high_freq_factor": (4.0,),
     "truncate": (None, True, False),
+    "llama_4_scaling_beta": (0.0,),  # of the temperature of positions
     ORIGINAL: (None, 4096, 8192),
 }
 SCALED_TYPES = ("linear", "dynamic", "yarn")

@@ -8,54 +8,21 @@ from __future__ import annotations
 
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orderproof.errors import OrderproofError, UsageError
-from orderproof.optional_packages import install_command
+from orderproof.optional_packages import install_command, missing_packages
+from orderproof.ports.engine_side.serving import LoadedModel, Row, Scores
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Row = Sequence[int]  # token ids
+__all__ = ["EngineError", "InferenceEngine", "LoadedModel", "Row", "Scores"]
 
 
 class EngineError(OrderproofError):
     """An engine that is missing, cannot load a checkpoint, or returns something else than logits."""
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The scores of the tokens of one row, as an engine returns them."""
-
-    values: NDArray[np.float32]  # [token, candidate]
-    candidates: NDArray[np.int64] | None = None  # token ids [token, candidate]; None: all of the vocabulary, in order
-    normalised: bool = False  # log-probabilities, and not logits
-    among_candidates: bool = False  # the log-probabilities are normalised over the candidates alone
-
-
-class LoadedModel:
-    """A checkpoint that an engine has loaded; each method that is not overridden is an ability that it lacks."""
-
-    def prefill(self, row: Row) -> Scores:
-        """The scores of every token of a prompt."""
-        raise NotImplementedError
-
-    def chunks(self, row: Row, sizes: Sequence[int]) -> Scores:
-        """The scores of every token, read in chunks of these sizes into one cache."""
-        raise NotImplementedError
-
-    def batch(self, rows: Sequence[Row]) -> list[Scores]:
-        """The scores of the real tokens of each row, in one batch."""
-        raise NotImplementedError
-
-    def greedy(self, row: Row, count: int) -> list[int]:
-        """The token ids that greedy generation appends to a prompt."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +39,12 @@ class InferenceEngine(ABC):
     note: str = ""  # on its installation or use, for `orderproof list engines`
     target: str = ""  # of NAME:TARGET
     needs_target: bool = False  # it is named as NAME:TARGET
+    has_environment: bool = False  # it runs in another interpreter
+    head_width: int = 0  # the least width of a head that it takes; 0: any
+
+    def for_version(self, version: str) -> InferenceEngine:
+        """The engine for the part of NAME@VERSION after the sign. Raises `UsageError`."""
+        raise UsageError(f"expected engine {self.name} without a version; got {self.name}@{version}")
 
     def for_target(self, target: str) -> InferenceEngine:
         """The engine for the part of NAME:TARGET after the colon. Raises `UsageError`."""
@@ -83,6 +56,10 @@ class InferenceEngine(ABC):
     @abstractmethod
     def load(self, folder: Path) -> LoadedModel:
         """Load a checkpoint folder that transformers saved. Any exception is reported as text."""
+
+    def open_process(self, request: Any) -> Any:
+        """A process of its environment that loads a checkpoint, if it has one. Raises `EngineError`."""
+        raise NotImplementedError
 
     def knows(self, model_type: str) -> bool:
         """True if the engine has an implementation of this architecture; may import the library."""
@@ -106,6 +83,18 @@ class InferenceEngine(ABC):
             return f"{self.distribution} {metadata.version(self.distribution)}" if self.distribution else self.name
         except metadata.PackageNotFoundError:
             return self.distribution
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions that a report states, by distribution; empty if it is not installed."""
+        if not self.distribution or not self.is_installed:
+            return {}
+        return {self.distribution: metadata.version(self.distribution)}
+
+    @property
+    def missing(self) -> str:
+        """The packages that are not installed, and the command that installs them."""
+        return f"{' and '.join(missing_packages(*self.packages))} is not installed: {self.how_to_install}"
 
     @property
     def how_to_install(self) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 from orderproof import registry
+from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import InferenceEngine
 
 
@@ -16,7 +18,18 @@ def engines() -> dict[str, InferenceEngine]:
 
 
 def find_engine(spec: str) -> InferenceEngine:
-    """The engine for NAME or NAME:TARGET, installed or not. Raises `UsageError` if it is unknown or takes no target."""
+    """The engine for NAME, NAME:TARGET, NAME@VERSION or NAME@VERSION:TARGET, installed or not.
+
+    Raises `UsageError` if it is unknown, or takes no target or no version.
+    """
     name, _, target = spec.partition(":")
+    name, _, version = name.partition("@")
+    if name not in engines() and (path := Path(spec).expanduser()).exists():
+        if path.is_dir():
+            hint = f"a folder is the subject, or stands after the name of an engine that wrote it: 'mlx:{spec}'"
+        else:
+            hint = f"the name of an engine stands before its file: 'onnx:{spec}'"
+        raise UsageError(f"expected an engine, one of {', '.join(engines())}; got {spec!r}; {hint}")
     engine = registry.lookup(name, engines(), "an engine")
+    engine = engine.for_version(version) if version else engine
     return engine.for_target(target) if target or engine.needs_target else engine

@@ -71,6 +71,7 @@ class Context:
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
     common: dict[Node, Any] = field(default_factory=dict)  # see `common_numbers`
+    largest: dict[Node, Any] = field(default_factory=dict)  # see `largest_scores`
 
     def assume(self, text: str) -> None:
         """Add an assumption."""

@@ -21,7 +21,14 @@ from orderproof.theorems.statement import BATCH, FIXED, TOKENS
 from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation, is_function, is_same_tensor, is_view
 from orderproof.theorems.walks.open_walk import OpenWalk, derive
+from orderproof.theorems.walks.operation import operator_of
 from orderproof.theorems.walks.operator_rules import find_moved_rule
+
+OF_A_SHAPE = {  # operators that read no element of their operand
+    f"{how}_{what}" if how == "new" else f"{what}_{how}"
+    for how in ("new", "like")
+    for what in ("zeros", "ones", "full", "empty")
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,8 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
             uniform_fact = _fact_without_order(graph, node, facts, context) if without_order else None
             if uniform_fact is None:
                 failures[node] = str(error)
+                if _gives_its_shape_only(node):
+                    facts[node] = replace(uniform(graph.shape(node), Motion.FREE), written=NOTHING)
                 continue
             facts[node] = uniform_fact
             entries.append(node)
@@ -86,6 +95,11 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
             facts[node] = uniform(graph.shape(node), Motion.FREE)
             constants.append(node)
     return MovedWalk(facts, failures, tuple(entries), tuple(constants), tuple(context.assumptions))
+
+
+def _gives_its_shape_only(node: Node) -> bool:
+    """True of a tensor that serves as the form of another: nothing need be known of its elements."""
+    return bool(node.users) and all(operator_of(user) in OF_A_SHAPE for user in node.users)
 
 
 def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:

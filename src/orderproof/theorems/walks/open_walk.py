@@ -15,6 +15,7 @@ from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.stored_constants import constant_fact
 from orderproof.theorems.walks.common_numbers import without_common_numbers
 from orderproof.theorems.walks.context import Context
+from orderproof.theorems.walks.largest_scores import note_largest, note_part
 from orderproof.theorems.walks.loops import Loop, loop_facts, stacked_fact
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
 from orderproof.theorems.walks.operator_rules import find_open_rule
@@ -65,6 +66,8 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
         whole, place = facts[node.args[0]], node.args[1]  # type: ignore[index]
         if not isinstance(whole, tuple):
             raise NotCovered("a part of one tensor")
+        whole_call = OpenOperation(node.args[0], facts, graph.shapes[node.args[0]], context)  # type: ignore[arg-type, index]
+        note_part(whole_call, node, place)  # type: ignore[arg-type]
         return whole[place]  # type: ignore[index]
     if node.target is LOOP_STACK:
         return stacked_fact(node, facts)
@@ -73,6 +76,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
         raise NotCovered(f"{node.target} has no rule")
     call = OpenOperation(node, facts, graph.shapes[node], context)
     result = without_common_numbers(call, rule, call.checked(rule(call)))
+    note_largest(call)
     return call.finished(result) if isinstance(result, OpenFact) else result
 
 

@@ -144,29 +144,42 @@ def _added(call: Operation, mask: Tensor | None, bias: Tensor | None, q: Tensor,
 
 @operator("GroupQueryAttention", domain=MICROSOFT)
 def group_query_attention(call: Operation) -> list[Value]:
-    """Causal attention of heads that share keys, with a rotation, of a prompt: its cache has no tokens.
+    """Causal attention of heads that share keys, with a rotation, of a prompt or on a cache.
 
-    Lengths of rows are not read: a query sees earlier tokens only, and pads are on the right. ONNX Runtime gives other
-    outputs at pads.
+    Of a prompt, lengths of rows are not read: a query sees earlier tokens only, and pads are on the right. ONNX Runtime
+    gives other outputs at pads. On a cache, the tokens of a row follow those that its length says it has.
     """
     if any(call.optional(place) is not None for place in (11, 12, 13)) or call.attribute("smooth_softmax", 0):
         raise call.refuse("a sink, or a quantized cache")
-    if (past := call.optional_tensor(3)) is not None and (type(past.shape[2]) is not int or past.shape[2]):
-        raise call.refuse("a cache that has tokens")
     heads, groups = call.attribute("num_heads"), call.attribute("kv_num_heads")
     x, key, value = call.tensor(0), call.optional_tensor(1), call.optional_tensor(2)
     if key is None or value is None:
         width = x.shape[-1] // (heads + 2 * groups)
         x, key, value = torch.split(x, [heads * width, groups * width, groups * width], -1)
     q, k, v = split_heads(x, heads), split_heads(key, groups), split_heads(value, groups)
-    count = q.shape[2]
+    count, past = q.shape[2], call.optional_tensor(3)
+    has_cache = past is not None and not (type(past.shape[2]) is int and past.shape[2] == 0)
+    before = call.tensor(5).reshape(-1, 1) + 1 - count if has_cache else torch.zeros(1, 1, dtype=torch.long)
     if call.attribute("do_rotary", 0):
         positions = call.optional_tensor(9)
-        positions = torch.arange(count)[None] if positions is None else positions
+        if positions is None:
+            positions = torch.arange(count)[None] + before if has_cache else torch.arange(count)[None]
         cos, sin = (F.embedding(positions, call.tensor(place)) for place in (7, 8))
         q, k = (rotated(call, y, cos, sin, key="rotary_interleaved") for y in (q, k))
-    shown, window = _earlier(count, count, 0), call.attribute("local_window_size", -1)
+    if has_cache:
+        k, v = (_on_cache(call.tensor(place), new, before) for place, new in ((3, k), (4, v)))
+    keys, query = torch.arange(k.shape[2]), torch.arange(count)[:, None]  # [row, 1, query, 1] on a cache
+    query = query + before[:, None, None] if has_cache else query
+    shown, window = keys <= query, call.attribute("local_window_size", -1)
     if window > 0:
-        shown = shown & (torch.arange(count) > torch.arange(count)[:, None] - window)
+        shown = shown & (keys > query - window)
     found = _attend(q, k, v, _both(call.optional_tensor(10), shown), call)
     return [joined_heads(found), k, v]
+
+
+def _on_cache(past: Tensor, new: Tensor, before: Tensor) -> Tensor:
+    """Keys or values [row, head, token, width] of a cache and of new tokens, which follow those of each row."""
+    count = new.shape[2]
+    place = (torch.arange(past.shape[2] + count) - before)[:, None, :, None]  # among the new tokens
+    taken = place.clamp(0, count - 1).expand(-1, new.shape[1], -1, new.shape[3])
+    return torch.where((place >= 0) & (place < count), new.gather(2, taken), F.pad(past, [0, 0, 0, count]))

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from orderproof.models.onnx_file.operation import Operation, operator
 from orderproof.models.onnx_file.operators.movement import rows_of
-from orderproof.models.onnx_file.values import Value, are_numbers, as_tensor, integers
+from orderproof.models.onnx_file.values import Value, are_numbers, array_of, as_tensor, integers
 
 
 @operator("Gather")
@@ -142,7 +142,7 @@ def reduction(call: Operation) -> Value:
             "ReduceMax": np.max,
             "ReduceMin": np.min,
         }
-        return np.asarray(functions[call.name](x, axis=tuple(axes), keepdims=keep), dtype=object)
+        return array_of(functions[call.name](x, axis=tuple(axes), keepdims=keep))
     if call.name != "ReduceProd":
         found: Tensor = _REDUCTIONS[call.name](as_tensor(x), axes, keep)
         return found

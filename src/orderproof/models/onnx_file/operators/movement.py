@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orderproof.models.onnx_file.operation import Operation, operator
-from orderproof.models.onnx_file.values import Numbers, Value, are_numbers, as_tensor, integers, numbers
+from orderproof.models.onnx_file.values import Numbers, Value, are_numbers, array_of, as_tensor, integers, numbers
 
 
 @operator("Shape", "Size")
@@ -194,7 +194,7 @@ def depth_to_space(call: Operation) -> Value:
 def rows_of(x: Value, index: Numbers, axis: int) -> Value:
     """The entries of an axis at numbers that are known."""
     if isinstance(x, np.ndarray):
-        return np.asarray(np.take(x, index.astype(np.int64), axis), dtype=object)
+        return array_of(np.take(x, index.astype(np.int64), axis))
     if index.ndim == 0:
         return x.select(axis, index.item())
     flat: list[Any] = [int(i) % x.shape[axis] for i in index.flat]

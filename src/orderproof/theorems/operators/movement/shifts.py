@@ -2,22 +2,27 @@
 
 Lemma. Each element is the one of the operand at an index that its own index gives.
   1. It agrees in both runs where that element does.
-  2. Dimensions whose index stays keep their motion; moved along a shifted one, nothing follows.
+  2. Dimensions whose index stays keep their motion; moved along a shifted one, nothing follows. Moved along both
+     dimensions of a diagonal by the same permutation, the diagonal moves.
 
 Machine-checked (proofs/rules/movement_lemma.v): fact_moved, movement_equivariant.
+Machine-checked (proofs/symbolic/moved_axes.v): moved_diagonal, diagonal_of_one_moved_axis.
 Not machine-checked: the arithmetic of positions.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from orderproof.logic.terms import FALSE, Term, as_term, at_most, less, negation, remainder
-from orderproof.theorems.facts.moved_fact import MovedFact, still
+from orderproof.theorems.facts.moved_fact import Motion, MovedFact, aligned, size, still, uniform
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, dims_of, index, size_of
 from orderproof.theorems.facts.piecewise import piecewise
 from orderproof.theorems.facts.reindexing import index_along, reindexed, with_dims, with_single_axis
 from orderproof.theorems.operators.movement.parts import TAKEN_BY_INDEX
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operation import Operation
 from orderproof.theorems.walks.operator_rules import operators
 
 FLIP = operators("flip")
@@ -91,15 +96,20 @@ def moved_shift(call: MovedOperation) -> MovedFact:
 DIAGONAL = operators("diagonal")
 
 
+def _diagonal_of(call: Operation[Any]) -> tuple[int, int, int]:
+    """The offset of a diagonal and its two dimensions."""
+    offset, first, second = (
+        int(call.argument(k, n, d)) for k, n, d in ((1, "offset", 0), (2, "dim1", 0), (3, "dim2", 1))
+    )
+    return offset, first % call.rank, second % call.rank
+
+
 @DIAGONAL.open
 def diagonal(call: OpenOperation) -> OpenFact:
     """The diagonal of two dimensions, as the last dimension."""
     fact = call.operand
     rank = len(fact.dims)
-    offset, first, second = (
-        int(call.argument(k, n, d)) for k, n, d in ((1, "offset", 0), (2, "dim1", 0), (3, "dim2", 1))
-    )
-    first, second = first % rank, second % rank
+    offset, first, second = _diagonal_of(call)
     fact = with_single_axis(with_single_axis(fact, first), second)
     kept = [d for d in range(rank) if d not in (first, second)]
     dims = [*(fact.dims[d] for d in kept), *dims_of(call.shape[-1:])]
@@ -114,6 +124,20 @@ def diagonal(call: OpenOperation) -> OpenFact:
         elif axes:
             terms.append(at + max(0, -offset if d == first else offset))
     return fact.at(dims, terms)
+
+
+@DIAGONAL.moved
+def moved_diagonal(call: MovedOperation) -> MovedFact:
+    """The diagonal of two dimensions that move in the same way."""
+    fact, (offset, first, second) = call.operand, _diagonal_of(call)
+    pair = [fact.dims[first], fact.dims[second]]
+    if offset or not call.context.equal_sizes(size(pair[0]), size(pair[1])):
+        for dim in pair:
+            still(dim, TAKEN_BY_INDEX)
+        last = uniform(call.shape[-1:], Motion.STILL).dims[0]
+    else:
+        last = aligned(pair, call.context.equal_sizes)
+    return MovedFact((*(dim for d, dim in enumerate(fact.dims) if d not in (first, second)), last))
 
 
 UNFOLD = operators("unfold")

@@ -2,7 +2,7 @@
 
 Lemma. Let C[i] = f(A[i], B[i], ...).
   1. C[i] agrees in both runs where all operands do. A product agrees, too, where a factor is zero and the other finite;
-     `where` agrees where the chosen operand does.
+     `where` agrees where the chosen operand does, and a sum where one summand is -inf and the other no NaN or +inf.
   2. All operands moved along i give C moved along i; an operand that is the same for every i moves with the others.
      Tokens that meet numbers of their own index: nothing follows, here order enters.
 
@@ -14,12 +14,14 @@ Not machine-checked: values by cases, which torch computes, and ranges of values
 
 from __future__ import annotations
 
+import math
+
 from orderproof.logic.terms import FALSE, Formula, conjunction, disjunction, implication
 from orderproof.theorems.facts.moved_fact import MovedFact
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
+from orderproof.theorems.facts.open_fact import Cases, NotCovered, OpenFact
 from orderproof.theorems.operators.pointwise.known_values import known_value
 from orderproof.theorems.operators.pointwise.operands import Operands, operands_of
-from orderproof.theorems.operators.pointwise.value_ranges import ranges_of
+from orderproof.theorems.operators.pointwise.value_ranges import either_of, ranges_of
 from orderproof.theorems.operators.reduction.scan import sum_before
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
@@ -46,10 +48,21 @@ def pointwise(call: OpenOperation) -> OpenFact:
         return before
     same = conjunction(*(fact.same for fact in operands.facts))
     ranges = ranges_of(call, [fact.ranges() for fact in operands.facts], operands)
-    return OpenFact(
-        dims, call.dtype, disjunction(same, ranges.zero), None, ranges.hidden, ranges.zero, ranges.unbounded,
-        ranges.low,
-    )  # fmt: skip
+    same = disjunction(same, ranges.zero, _endless(call, operands))
+    return OpenFact(dims, call.dtype, same, None, ranges.hidden, ranges.zero, ranges.unbounded, ranges.low)
+
+
+def _endless(call: OpenOperation, operands: Operands) -> Formula:
+    """Where a sum is -inf, as one of its two summands is, and the other is no NaN and not +inf."""
+    if call.name != "add" or call.node.kwargs or len(operands.arguments) != 2:
+        return FALSE
+    first, second = (operands.fact(x) for x in operands.arguments)
+    found = []
+    for one, other in ((first, second), (second, first)):
+        if isinstance(one.value, Cases):
+            ranges = other.ranges()
+            found.append(one.value.where(lambda v: v == -math.inf) & (ranges.hidden | ranges.at_most_ordinary))
+    return disjunction(*found)
 
 
 @ANY_POINTWISE.moved
@@ -79,8 +92,5 @@ def _selection(call: OpenOperation, operands: Operands) -> OpenFact:
             dims, call.dtype, same, None, pick(a.hidden, b.hidden), pick(a.zero, b.zero),
             pick(a.unbounded, b.unbounded), pick(a.low, b.low),
         )  # fmt: skip
-    hidden, zero = a.hidden & b.hidden, a.zero & b.zero
-    unbounded = disjunction(a.unbounded, b.unbounded, (a.hidden | b.hidden) & ~hidden)
-    same = conjunction(condition.same, chosen.same, other.same)
-    low = FALSE if unbounded is FALSE else a.at_most_ordinary & b.at_most_ordinary
-    return OpenFact(dims, call.dtype, same | zero, None, hidden, zero, unbounded, low)
+    same, found = conjunction(condition.same, chosen.same, other.same), either_of(a, b)
+    return OpenFact(dims, call.dtype, same | found.zero, None, found.hidden, found.zero, found.unbounded, found.low)

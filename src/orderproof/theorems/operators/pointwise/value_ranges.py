@@ -152,9 +152,17 @@ def _clamped(own: Ranges, low: Any, high: Any, operands: Operands) -> Ranges:
 
 
 def sum_ranges(a: Ranges, b: Ranges) -> Ranges:
-    """The ranges of a sum."""
-    unbounded = a.unbounded | b.unbounded
-    return Ranges((a.hidden | b.hidden) & ~unbounded, a.zero & b.zero, unbounded, _low(a, b))
+    """The ranges of a sum: what is as negative as a mask stays so next to an ordinary or any lower number."""
+    hidden = disjunction(a.hidden & (b.hidden | b.at_most_ordinary), b.hidden & (a.hidden | a.at_most_ordinary))
+    return Ranges(hidden, a.zero & b.zero, (a.unbounded | b.unbounded) & ~hidden, _low(a, b))
+
+
+def either_of(a: Ranges, b: Ranges) -> Ranges:
+    """The ranges of a number that is one of two, of which nothing says which."""
+    hidden = a.hidden & b.hidden
+    unbounded = disjunction(a.unbounded, b.unbounded, (a.hidden | b.hidden) & ~hidden)
+    low = FALSE if unbounded is FALSE else a.at_most_ordinary & b.at_most_ordinary
+    return Ranges(hidden, a.zero & b.zero, unbounded, low)
 
 
 def _low(*ranges: Ranges) -> Formula:

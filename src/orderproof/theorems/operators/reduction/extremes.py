@@ -44,8 +44,9 @@ def extreme(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
         return pointwise(call)
     dims = call.dims(second)
     keep = len(call.shapes[0]) == len(call.operand.dims) and bool(call.operand.dims)
-    if call.name == "max" and len(dims) == 1 and may_hide(call.operand):
-        return largest(call, dims[0], keep=keep)
+    if call.name in ("max", "argmax") and len(dims) == 1 and may_hide(call.operand):
+        found = largest(call, dims[0], keep=keep)
+        return found if call.name == "max" else found[1]
     fact = reduction(call, call.operand, dims, keep=keep, zeros_vanish=False)
     if call.name in ("argmax", "argmin"):
         return replace(fact, unbounded=FALSE)

@@ -2,32 +2,38 @@
 
 Lemma. Which element is written where is not followed.
   1. Along the dimension of the indices, an element of the result agrees in both runs where the element that was there
-     agrees, and all indices and written elements along that dimension do.
+     agrees, and all indices and written elements along that dimension do. The largest scores of a row, written to their
+     own indices, are the scores there: an element is as large as one of two.
   2. Moved along another dimension, all operands give the result moved. Along the dimension of the indices, nothing
-     may move: the index of a token is the place of another one.
+     may move: the index of a token is the place of another one. But indices and written elements may move together if
+     those with the same index are added, multiplied or compared: their order does not matter.
 
-Machine-checked (proofs/rules/scatter_lemma.v): write_dependence.
+Machine-checked (proofs/rules/scatter_lemma.v): write_dependence, write_of_own_scores, reduced_writes_in_any_order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, TRUE, conjunction, disjunction
 from orderproof.theorems.facts.frame import frame
-from orderproof.theorems.facts.moved_fact import MovedFact, still
+from orderproof.theorems.facts.moved_fact import MovedFact, aligned, size, still
 from orderproof.theorems.facts.numbers import number_fact
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, size_of
 from orderproof.theorems.facts.reindexing import with_axes
 from orderproof.theorems.operators.lookup.gathering import moved_slices
 from orderproof.theorems.operators.lookup.indexing import BY_INDEX
+from orderproof.theorems.operators.pointwise.value_ranges import either_of
+from orderproof.theorems.walks.largest_scores import values_at_places
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
 
 SCATTER = operators("scatter", "scatter_add", "scatter_reduce")
+IN_ANY_ORDER = {"scatter_add", "scatter_reduce"}  # torch refuses a reduction that is not symmetric
 INDEXED_WRITE = operators("index_add", "index_copy", "index_fill")
 
 
@@ -43,7 +49,20 @@ def scatter(call: OpenOperation) -> OpenFact:
     ]
     rank = len(fact.dims)
     labels = [list(range(rank)) if len(f.dims) == rank else [dim] * len(f.dims) for f in others]
-    return written(call, fact, [dim], list(zip(others, labels, strict=True)))
+    found = written(call, fact, [dim], list(zip(others, labels, strict=True)))
+    one = values_at_places(call) if call.name == "scatter" else None
+    own = one is not None and (one.dim, one.dims) == (dim, tuple(range(rank)))
+    return _of_scores(call, found, call.fact(one.scores)) if one is not None and own else found
+
+
+def _of_scores(call: OpenOperation, found: OpenFact, scores: OpenFact) -> OpenFact:
+    """A tensor into which scores are written at their own places: an element is the score there, or what was there."""
+    labels = range(len(found.dims))
+    common = frame([(call.operand, labels), (scores, labels)], labels)
+    if common.dims != found.dims:
+        return found
+    either = either_of(common.place(call.operand, labels).ranges(), common.place(scores, labels).ranges())
+    return replace(found, hidden=either.hidden, unbounded=either.unbounded, low=either.low)
 
 
 @SCATTER.moved
@@ -52,8 +71,12 @@ def moved_scatter(call: MovedOperation) -> MovedFact:
     dim = int(call.argument(1, "dim")) % max(call.rank, 1)
     facts = [call.fact(x) for x in (call.node.args[0], *call.node.args[2:4]) if isinstance(x, Node)]
     own = still(facts[0].dims[dim], BY_INDEX)
-    for fact in facts[1:]:
-        still(fact.dims[dim], BY_INDEX)
+    others = [fact.dims[dim] for fact in facts[1:]]
+    if call.name in IN_ANY_ORDER and len(others) == 2 and call.context.equal_sizes(*map(size, others)):
+        aligned(others, call.context.equal_sizes)
+    else:
+        for one in others:
+            still(one, BY_INDEX)
     return moved_slices(call, [fact.with_dim(dim, ()) for fact in facts], dim).with_dim(dim, own)
 
 

@@ -43,8 +43,8 @@ class MaskedRows:
     visible: Formula
 
     @classmethod
-    def of(cls, context: Context, scores: OpenFact, dim: int) -> MaskedRows:
-        """The rows of scores along a dimension."""
+    def of(cls, context: Context, scores: OpenFact, dim: int, seen: Formula = FALSE) -> MaskedRows:
+        """The rows of scores along a dimension; those where `seen` is true have a visible entry."""
         rank = len(scores.dims)
         kept = [d for d in range(rank) if d != dim]
         common = frame([(scores, range(rank))], kept)
@@ -59,7 +59,7 @@ class MaskedRows:
             at_most_ordinary = context.for_all(ranges.at_most_ordinary, sizes, first_bound)
         if ranges.hidden is not FALSE or ranges.low is not FALSE:
             context.assume(FINITE_SCORES_ASSUMPTION)
-            visible = some_visible(context, ranges.finite, sizes, first_bound)
+            visible = some_visible(context, ranges.finite, sizes, first_bound) | seen
             bounded = bounded | (at_most_ordinary & visible) if ranges.low is not FALSE else bounded
             vanishing = conjunction(ranges.hidden, bounded, visible)
         agrees = context.for_all(placed.same | vanishing, sizes, first_bound)

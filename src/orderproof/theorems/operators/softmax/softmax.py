@@ -13,11 +13,12 @@ Not machine-checked: that scores are small next to the mask, which is assumed.
 
 from __future__ import annotations
 
-from orderproof.logic.terms import FALSE, TRUE
+from orderproof.logic.terms import FALSE, TRUE, Formula
 from orderproof.theorems.facts.moved_fact import MovedFact
 from orderproof.theorems.facts.open_fact import OpenFact
 from orderproof.theorems.facts.reindexing import From, rearranged
 from orderproof.theorems.operators.softmax.masked_rows import MaskedRows
+from orderproof.theorems.walks.largest_scores import largest_is_kept
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
@@ -28,15 +29,16 @@ SOFTMAX = operators("softmax", "_softmax", "_safe_softmax", "log_softmax", "_log
 @SOFTMAX.open
 def softmax(call: OpenOperation) -> OpenFact:
     """Softmax along a dimension."""
-    fact = softmax_fact(call, call.operand, call.dim(1, default=-1))
+    dim = call.dim(1, default=-1)
+    fact = softmax_fact(call, call.operand, dim, largest_is_kept(call, call.node.args[0], dim))
     if "log" in call.name:  # the logarithm of a hidden entry differs from row to row
         return OpenFact(fact.dims, call.dtype, fact.same & ~fact.zero, unbounded=TRUE)
     return fact
 
 
-def softmax_fact(call: OpenOperation, scores: OpenFact, dim: int) -> OpenFact:
-    """The fact about the softmax of scores along a dimension."""
-    rows = MaskedRows.of(call.context, scores, dim)
+def softmax_fact(call: OpenOperation, scores: OpenFact, dim: int, seen: Formula = FALSE) -> OpenFact:
+    """The fact about the softmax of scores along a dimension; rows where `seen` is true have a visible entry."""
+    rows = MaskedRows.of(call.context, scores, dim, seen)
     zero = rows.vanishing
     fact = OpenFact(rows.placed.dims, scores.dtype, rows.agrees | zero, None, FALSE, zero, ~rows.bounded)
     order = [*(d for d in range(len(scores.dims)) if d != dim), dim]

@@ -2,7 +2,8 @@
 
 Let A X = B with A lower triangular. Then X[i, k] agrees in both runs if A[i', j] does for all j <= i' <= i (j < i' in a
 unitriangular system, whose diagonal is not read), and B[i', k] for all i' <= i. For an upper triangle the order of the
-rows is reversed; X A = B is A^T X^T = B^T. A diagonal that is read may be zero, and then X is anything.
+rows is reversed; X A = B is A^T X^T = B^T. A diagonal that is read may be zero, and then X is anything, unless the
+matrix is the identity plus one with zeros on the diagonal.
 
 Machine-checked (proofs/rules/triangular_lemma.v): triangular_solve_dependence.
 """
@@ -13,6 +14,7 @@ from orderproof.logic.terms import FALSE, TRUE, Formula, Term, at_most, implicat
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.reindexing import with_single_axis
+from orderproof.theorems.operators.triangular.unit_diagonal import has_unit_diagonal
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
 
@@ -49,7 +51,7 @@ def solve_triangular(call: OpenOperation) -> OpenFact:
     r, s = a.ranges(), b.ranges()
     loose = (read & (r.hidden | r.unbounded)) | (before & (s.hidden | s.unbounded))
     unbounded = TRUE
-    if strictly:
+    if strictly or has_unit_diagonal(call, call.node.args[0]):
         unbounded = FALSE if loose is FALSE else ~call.context.for_all(~loose, sizes, first_bound)
     return OpenFact(tuple(common.axes[label] for label in result), call.dtype, same, unbounded=unbounded)
 

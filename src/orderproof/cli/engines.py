@@ -1,0 +1,98 @@
+"""`orderproof engines`: install, list and remove the environments of engines that need other versions of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from orderproof.cli.console import new_console
+from orderproof.errors import UsageError
+
+if TYPE_CHECKING:
+    from orderproof.ports.engines.environment_engine import EnvironmentEngine
+    from orderproof.ports.environments.environment import Environment
+
+GB = 10**9
+
+
+def engines(
+    action: Annotated[Literal["install", "list", "remove"], typer.Argument(help="What to do.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Engines, each as NAME or NAME@VERSION.")
+    ] = None,
+) -> None:
+    """Install, list or remove the environments of engines that need other versions of libraries than orderproof.
+
+    Each has pinned versions, in the cache folder of the user, or in the folder that ORDERPROOF_ENGINES names. pip reads
+    its own settings. An engine is ready when it could be imported; an installation that fails leaves nothing.
+
+    \b
+    Examples:
+      orderproof engines list
+      orderproof engines install onnxruntime-genai
+      orderproof engines remove onnxruntime-genai
+      orderproof audit arch:llama --against onnxruntime-genai
+    """
+    if (action == "list") == bool(names):
+        raise UsageError(
+            f"expected {'no NAME' if names else 'a NAME'} with engines {action}; see orderproof engines list"
+        )
+    chosen = [_engine(name) for name in names or ()]
+    {"install": _install, "list": lambda _: _list(), "remove": _remove}[action](chosen)
+
+
+def _engine(name: str) -> EnvironmentEngine:
+    from orderproof.ports.engines.environment_engine import EnvironmentEngine
+    from orderproof.ports.engines.registry import engines as known
+    from orderproof.ports.engines.registry import find_engine
+
+    engine = find_engine(name)
+    if not isinstance(engine, EnvironmentEngine) or engine.target:
+        own = ", ".join(each.name for each in known().values() if each.has_environment)
+        how = f": {engine.how_to_install}" if engine.how_to_install and not engine.has_environment else ""
+        raise UsageError(f"expected an engine with an environment of its own, one of {own}; got {name}{how}")
+    return engine
+
+
+def _install(chosen: Sequence[EnvironmentEngine]) -> None:
+    console = new_console()
+    for engine in chosen:
+        label = engine.environment.label
+        console.print(f"installing {label} in {engine.environment.folder}", soft_wrap=True)
+        made = engine.install()
+        console.print(f"{label}: {'installed' if made else 'is there'}, {_size(engine.environment)}")
+
+
+def _remove(chosen: Sequence[EnvironmentEngine]) -> None:
+    for engine in chosen:
+        environment = engine.environment
+        if not environment.folder.exists():
+            raise UsageError(f"expected an installed environment; there is no {environment.folder}")
+        size = _size(environment)
+        with environment.locked():
+            environment.remove()
+        new_console().print(f"{environment.label}: removed, {size}")
+
+
+def _list() -> None:
+    from orderproof.ports.engines.registry import engines as known
+    from orderproof.ports.environments.environment import environments
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("environment", "size", "age", "folder or command"):
+        table.add_column(column, overflow="fold")
+    installed = environments()
+    for each in installed:
+        table.add_row(each.label, _size(each), f"{each.age_days} days", str(each.folder))
+    there = {each.name for each in installed}
+    for engine in known().values():
+        if engine.has_environment and engine.name not in there:
+            table.add_row(engine.name, "not installed", "", engine.how_to_install)
+    new_console().print(table)
+
+
+def _size(environment: Environment) -> str:
+    return f"{environment.size / GB:.2f} GB"

@@ -1,0 +1,46 @@
+"""Norms whose mean is not subtracted: w x / rms(x) + b in place of w (x - mean) / sqrt(variance + epsilon) + b."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orderproof.ports.causes.cause import Candidate, Cause, Defaults
+from orderproof.ports.reference import Change, Reference
+
+EPSILONS = ("variance_epsilon", "eps", "epsilon")
+USUAL_EPSILON = 1e-5
+
+
+def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
+    del defaults
+    names = sorted({type(norm).__name__ for norm in _layer_norms(reference.model)})
+    if names:
+        change = Change(prepare=_do_not_subtract)
+        yield Candidate("other", "norm", ", ".join(names), "without the mean subtracted", change)
+
+
+def _layer_norms(model: Any) -> list[Any]:
+    """The norms of a module that subtract the mean, by their name; the name of an RMS norm says so."""
+    parts = [part for part in model.modules() if type(part).__name__.endswith("LayerNorm")]
+    return [part for part in parts if "RMS" not in type(part).__name__ and not list(part.children())]
+
+
+def _do_not_subtract(model: Any) -> None:
+    for norm in _layer_norms(model):
+        norm.register_forward_hook(_root_mean_square)
+
+
+def _root_mean_square(norm: Any, arguments: tuple[Tensor, ...], output: Tensor) -> Tensor:
+    x = arguments[0].to(output.dtype)
+    epsilon = next((getattr(norm, name) for name in EPSILONS if hasattr(norm, name)), USUAL_EPSILON)
+    scaled = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
+    weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
+    scaled = scaled if weight is None else scaled * weight
+    return scaled if bias is None else scaled + bias
+
+
+CAUSE = Cause("other", 107, _candidates)

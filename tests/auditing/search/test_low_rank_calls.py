@@ -1,0 +1,107 @@
+"""Comparisons of a large model after the first one have matrices of low rank, and its own where these do not hold."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from orderproof import cast_on_use
+from orderproof.auditing.search.lengths import run_at_lengths
+from orderproof.auditing.search.low_rank_calls import LowRankCalls
+from orderproof.cast_on_use import LowRank
+from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw
+from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.measured_law import OutputPair
+from orderproof.recording import low_rank
+from orderproof.tolerances import FLOAT32_TOLERANCE
+from tests.models.hf.adapters import tiny_adapter
+
+SEEN: list[tuple[str, bool]] = []  # the comparisons, and whether matrices had low rank
+
+
+def has_low_rank(calls: CachedCalls) -> bool:
+    return any(isinstance(p, LowRank) for p in calls.adapter.module.parameters())
+
+
+def compare(name: str, *, differs: bool = False, raises: bool = False) -> Comparison:
+    def run(calls: CachedCalls) -> OutputPair:
+        SEEN.append((name, has_low_rank(calls)))
+        if raises and has_low_rank(calls):
+            raise RuntimeError("no weights of low rank")
+        again = calls.uncached_call(calls.default_tokens, keep=False).output
+        return calls.default_output, again + differs
+
+    return Comparison(name, run)
+
+
+class _Law(MeasuredLaw):
+    of_any_weights, every_length = True, False
+
+    def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
+        yield from (compare("first"), compare("second"), compare("differs", differs=True))
+        yield compare("raises", raises=True)
+
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return replace_first_token(calls)
+
+
+class _LawOfWeights(_Law):
+    of_any_weights = False
+
+
+class _LawWithoutControl(_Law):
+    def control(self, calls: CachedCalls) -> OutputPair:
+        return calls.default_output, calls.default_output
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> CachedCalls:
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", 0)
+    monkeypatch.setattr(cast_on_use, "LEAST_ELEMENTS", 0)
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 0)
+    SEEN.clear()
+    adapter = tiny_adapter("qwen2")
+    return CachedCalls(adapter.with_module(copy.deepcopy(adapter.module).bfloat16()))
+
+
+def law(kind: type[_Law]) -> MeasuredLaw:
+    return kind(code="OP499", name="test", statement="-", trait="-", remedy="-", expectation={})
+
+
+def test_what_does_not_hold_with_low_rank_is_compared_with_the_weights_of_the_model(calls: CachedCalls) -> None:
+    results = list(run_at_lengths(law(_Law), calls, FLOAT32_TOLERANCE))
+    assert [(r.verdict, r.has_low_rank) for r in results] == [
+        ("held", False), ("held", True), ("refuted", False), ("held", False),
+    ]  # fmt: skip
+    assert list(dict.fromkeys(SEEN)) == [
+        ("first", False), ("second", True), ("differs", True), ("differs", False), ("raises", True), ("raises", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [_LawOfWeights, _LawWithoutControl])
+def test_low_rank_shows_nothing_of_weights_or_without_a_control(kind: type[_Law], calls: CachedCalls) -> None:
+    results = list(run_at_lengths(law(kind), calls, FLOAT32_TOLERANCE))
+    assert not any(r.has_low_rank for r in results)
+    assert not any(low for _, low in SEEN)
+
+
+def test_a_small_model_is_compared_with_its_own_weights() -> None:
+    calls = CachedCalls(tiny_adapter("qwen2"))
+    assert calls.with_low_rank_weights is None
+    assert LowRankCalls(law(_Law), calls, FLOAT32_TOLERANCE, began=True).held(compare("one"), 7) is None
+
+
+def test_copies_with_low_rank_have_the_same_matrices_in_each_dtype(calls: CachedCalls) -> None:
+    replaced = calls.with_low_rank_weights
+    assert replaced is not None
+    assert replaced is calls.at_length(5).with_low_rank_weights
+    narrow, wide = replaced.adapter.module, replaced.float64.adapter.module
+    assert isinstance(narrow, nn.Module)
+    pairs = [(p, q) for p, q in zip(narrow.parameters(), wide.parameters(), strict=True) if isinstance(p, LowRank)]
+    assert pairs
+    assert all(isinstance(q, LowRank) and q.dtype is q.left.dtype is torch.float64 for _, q in pairs)
+    assert all(torch.equal(p.left.double(), q.left) for p, q in pairs if isinstance(q, LowRank))
