@@ -81,7 +81,8 @@ def write_page() -> None:
         "needs an interpreter with jax. A line is that of `tools/jax_zoo_models.py`, or of keras-hub. Seconds are of",
         "this program's processor, without those of JAX.", "",
         f"The tool has {len(names())} models. {len(rows)} were run, and {len(done)} could be audited. Of these,",
-        f"causal is proved for every length of {every} and at one length of {one}, refuted of {refuted}, and undecided of {undecided}.", "",
+        f"causal is proved for every length of {every} and at one length of {one}, refuted of {refuted}, and",
+        f"undecided of {undecided}.", "",
         "| model | causal | batch | permutation | seconds |", "| --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     for row in done:

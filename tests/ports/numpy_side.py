@@ -104,7 +104,9 @@ class Model:
     def forward(self, row, positions):
         config, positions = self.config, np.array(positions)
         embedding = self.weights["model.embed_tokens.weight"]
-        x = embedding[np.array(row)] * (np.float32(config["hidden_size"] ** 0.5) if self.gemma else np.float32(1))
+        scale = config["hidden_size"] ** 0.5 if self.gemma else 1.0
+        scale = round(scale, 2) if self.difference == "scale of two decimals" else scale
+        x = embedding[np.array(row)] * np.float32(scale)
         for layer in range(config["num_hidden_layers"]):
             x = self.layer(x, f"model.layers.{layer}.", self.kind(layer), positions)
         x = self.norm(x, "model.norm")

@@ -58,6 +58,13 @@ CASES = (
          "no softcap"),
     Case("arch:gemma2", "no softcap of logits", "same_prefill", "final_logit_softcapping", "no softcap"),
     Case("arch:gemma", "exact activation", "same_prefill", "hidden_act", "gelu"),
+    Case(
+        "arch:gemma?hidden_size=96",
+        "scale of two decimals",
+        "same_prefill",
+        "scale of embeddings",
+        "rounded to 2 decimals",
+    ),
     Case("arch:olmo", "root mean square", "same_prefill", "norm", "without the mean subtracted"),
     Case("arch:olmo?clip_qkv=0.5", "no clipping", "same_prefill", "clip_qkv", "absent"),
     Case(TEMPERATURE, "no temperature", ALL, "rope_parameters.llama_4_scaling_beta", "0.0"),
@@ -66,7 +73,7 @@ CASES = (
     Case("arch:llama", "positions plus one", "same_cached_decoding", "positions after a cache", "one too large"),
     Case("arch:llama", "positions restart", "same_chunked_prefill", "positions after a cache", "from 0 in each call"),
 )  # fmt: skip
-SOON = ("window plus one", "scale of the head", "root mean square", "in bfloat16", "no temperature")
+SOON = ("window plus one", "scale of the head", "root mean square", "scale of two decimals", "no temperature")
 
 
 @pytest.fixture(scope="module")

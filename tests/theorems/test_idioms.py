@@ -12,8 +12,6 @@ NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every leng
     "masked_rows: -1e4 added": "undecided",
     "masked_rows: -1e4 of the first GPT-2": "undecided",
     "selection: pooling of blocks": "undecided",
-    "selection: index_put at its own place": "length",
-    "selection: fake_quantize": "undecided",
     "stored_masks: frozen parameter": "undecided",
     "stored_masks: lru_cache": "length",
     "stored_masks: numpy": "length",

@@ -82,7 +82,7 @@ def ports(
     installed = [name for name, engine in engines().items() if engine.is_installed and not engine.needs_target]
     chosen = [find_engine(name) for name in against or installed]
     for engine in chosen:
-        if engine.target:
+        if engine.target and not engine.has_environment:
             raise UsageError(f"expected an engine that loads any checkpoint; got {engine.name}, which is one model")
         if not engine.is_installed:
             raise UsageError(f"engine {engine.name} is not installed: {engine.how_to_install}")

@@ -27,12 +27,8 @@ def causal_line_change(line: str, visible: NDArray[np.bool_] | None, form: str, 
     mask to scores: what it assigns is then not the mask.
     """
     line = line.strip()
-    try:
-        tree = ast.parse(line)
-    except SyntaxError:
+    if (tree := _parsed(line)) is None:
         return ""
-    if len(tree.body) != 1 or not line.isascii() or "#" in line or line.endswith(";"):
-        return ""  # ast counts columns in bytes, and a comment may follow the end of the code
     if visible is None:
         edited = _with_causal_attention(line, tree)
     else:
@@ -41,6 +37,38 @@ def causal_line_change(line: str, visible: NDArray[np.bool_] | None, form: str, 
         if not edited:
             edited = _with_causal_use(line, tree, form) if applied else _with_causal_part(line, tree.body[0], form)
     return f"-{line}\n{edited}" if edited else ""
+
+
+def cached_line_change(line: str) -> str:
+    """The diff that aligns a causal mask to the end of the keys: for a call of attention with a flag, or with nothing.
+
+    Empty for any other line.
+    """
+    line = line.strip()
+    calls = [] if (tree := _parsed(line)) is None else _attention_calls(tree)
+    if len(calls) != 1 or not all(isinstance(each, ast.Name) for each in calls[0].args[:2]) or len(calls[0].args) < 2:
+        return ""
+    if len(calls[0].args) > _VALUES_BEFORE_MASK or any(k.arg in (None, "attn_mask") for k in calls[0].keywords):
+        return ""
+    query, key = (ast.unparse(each) for each in calls[0].args[:2])
+    sizes = f"{query}.shape[-2], {key}.shape[-2]"
+    mask = f"attn_mask={query}.new_ones({sizes}).tril({key}.shape[-2] - {query}.shape[-2]).bool()"
+    flag = next((k for k in calls[0].keywords if k.arg == "is_causal"), None)
+    if flag is not None:
+        return f"-{line}\n+{line[: flag.col_offset]}{mask}{line[flag.end_col_offset :]}"
+    end = (calls[0].end_col_offset or 1) - 1
+    return f"-{line}\n+{line[:end].rstrip().removesuffix(',')}, {mask}{line[end:]}"
+
+
+def _parsed(line: str) -> ast.Module | None:
+    """The only statement of a line; None if it is not understood."""
+    try:
+        tree = ast.parse(line)
+    except SyntaxError:
+        return None
+    if len(tree.body) != 1 or not line.isascii() or "#" in line or line.endswith(";"):
+        return None  # ast counts columns in bytes, and a comment may follow the end of the code
+    return tree
 
 
 def _diagonal(visible: NDArray[np.bool_]) -> int | None:
@@ -134,13 +162,17 @@ def _is_function(call: ast.Call) -> bool:
 
 def _with_causal_attention(line: str, tree: ast.Module) -> str:
     """The line with ``is_causal=True`` in its only call of attention; empty if it has a mask or flag already."""
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _called_name(n) == _ATTENTION]
+    calls = _attention_calls(tree)
     if len(calls) != 1 or len(calls[0].args) > _VALUES_BEFORE_MASK:
         return ""
     if any(k.arg in (None, "attn_mask", "is_causal") for k in calls[0].keywords):
         return ""
     end = (calls[0].end_col_offset or 1) - 1
     return f"+{line[:end].rstrip().removesuffix(',')}, is_causal=True{line[end:]}"
+
+
+def _attention_calls(tree: ast.Module) -> list[ast.Call]:
+    return [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _called_name(n) == _ATTENTION]
 
 
 def _called_name(call: ast.Call) -> str:

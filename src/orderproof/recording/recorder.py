@@ -23,7 +23,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload
 
 from orderproof.operator_mode import OperatorMode
-from orderproof.recording import constants, recurrent_layers, writes
+from orderproof.recording import constants, quantization, recurrent_layers, writes
 from orderproof.recording.arguments import leaves, map_leaves, tensors_in
 from orderproof.recording.eager_view import EagerView
 from orderproof.recording.kept_operators import is_kept
@@ -214,6 +214,8 @@ def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
     name = operator_name(func)
     if name == "one_hot":
         return _one_hot
+    if name in quantization.BY_PARTS:
+        return quantization.BY_PARTS[name]
     if name in _DROPOUTS and not (args[2] if len(args) > 2 else kwargs["train"]):
         return _operand  # the tensor itself, as in eager mode
     if name == "einsum" and len(args[1]) == 1:

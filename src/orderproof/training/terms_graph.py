@@ -18,55 +18,58 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from orderproof.auditing.api import audit_context, report_on_law
+from orderproof.auditing.api import audit_context
+from orderproof.auditing.decide.relation import ProofOptions
+from orderproof.auditing.decide.verdict import prove_law
 from orderproof.errors import UnsupportedCallError
+from orderproof.laws import find_proved_law
 from orderproof.laws.training import TrainingBatch, TrainingStep
 from orderproof.models.plain_module import from_module
+from orderproof.models.process_state import preserved_settings
+from orderproof.recording.owned_state import shared_walks
 from orderproof.records.audit import Finding
 
 CLAIM = "proved of the cross-entropies of the loss for every label, in rows without pads and packed documents"
+SHORT = 12  # [tokens] of the rows that the terms are recorded with
 _TOLERANCE = 1e-5  # relative: the outputs that the cross-entropy gets are those of the model
 
 
 def prove_terms(step: TrainingStep, finding: Finding, law: str) -> Finding:
-    """A finding that holds by measurement, with a proof of the law for the terms if there is one."""
-    claim, best = CLAIM, None
-    for roles in (tuple(step.batch.roles), ("tokens", "labels")):
-        found = _proof(step, law, roles)
-        if best is not None and (found is None or not _for_every_length(found)):
-            continue
-        left_out = [str(key) for role, key in step.batch.roles.items() if role not in roles]
-        claim, best = f"{CLAIM}, called without {', '.join(left_out)}" if left_out else CLAIM, found
-        if best is not None and _for_every_length(best):
-            break
-    if best is None:
-        return finding
-    scope = best.scope.model_copy(update={"assumptions": (claim, *best.scope.assumptions)})
+    """A finding that holds by measurement, with a proof of the law for the terms if there is one.
+
+    A theorem for every length is looked for on a few tokens, and first without masks: models of transformers look into
+    them. Where there is none, a proof is looked for at the length of the batch, which is that of the measurement.
+    """
+    every, found = tuple(step.batch.roles), None
+    for roles in dict.fromkeys((("tokens", "labels"), every)):
+        found = _proof(step, law, roles, SHORT)
+        if found is not None and found.theorem is not None and found.theorem.proved:
+            return _proved(step, finding, found, roles)
+    if step.batch.tokens.shape[1] > SHORT:
+        found = _proof(step, law, every, step.batch.tokens.shape[1])
+    return finding if found is None else _proved(step, finding, found, every)
+
+
+def _proved(step: TrainingStep, finding: Finding, proof: Finding, roles: Sequence[str]) -> Finding:
+    left_out = [str(key) for role, key in step.batch.roles.items() if role not in roles]
+    claim = f"{CLAIM}, called without {', '.join(left_out)}" if left_out else CLAIM
+    scope = proof.scope.model_copy(update={"assumptions": (claim, *proof.scope.assumptions)})
     return finding.model_copy(
-        update={"verdict": "proved", "scope": scope, "proof": best.proof, "theorem": best.theorem, "reason": ""}
+        update={"verdict": "proved", "scope": scope, "proof": proof.proof, "theorem": proof.theorem, "reason": ""}
     )
 
 
-def _for_every_length(found: Finding) -> bool:
-    return found.theorem is not None and found.theorem.proved
-
-
-def _proof(step: TrainingStep, law: str, roles: Sequence[str]) -> Finding | None:
+def _proof(step: TrainingStep, law: str, roles: Sequence[str], length: int) -> Finding | None:
     """The proof for a batch of tensors with these roles; None if there is none."""
     try:
-        terms = _Terms(step, roles)
+        terms = _Terms(step, roles, length)
         terms.check()
-        report = report_on_law(audit_context(from_module(terms, _example(step), name="terms")), law)
+        context = audit_context(from_module(terms, terms.example, name="terms"))
+        with preserved_settings("terms"), shared_walks():
+            (found,) = prove_law(context, find_proved_law(law), ProofOptions(other_calls=False, search_witness=False))
     except Exception:  # noqa: BLE001 - the code of the user may fail in any way without a mask
         return None
-    (found,) = report.findings
     return found if found.verdict == "proved" else None
-
-
-def _example(step: TrainingStep) -> Tensor:
-    """Two rows of tokens: a loss that takes them one by one must not look like one that takes all."""
-    rows = step.batch.tokens[:2]
-    return rows if len(rows) == 2 else torch.cat([rows, rows.roll(1, 1)])
 
 
 class _Seen(BaseException):  # the code of the user must not catch it
@@ -78,9 +81,15 @@ class _Seen(BaseException):  # the code of the user must not catch it
 class _Terms(nn.Module):
     """The term of each output for every label [row, output, label], 0 for outputs without a term."""
 
-    def __init__(self, step: TrainingStep, roles: Sequence[str]) -> None:
+    def __init__(self, step: TrainingStep, roles: Sequence[str], length: int) -> None:
         super().__init__()
-        self.model, self.step, self.roles = step.model, step, roles
+        self.model, self.step, self.roles, self.length = step.model, step, roles, length
+
+    @property
+    def example(self) -> Tensor:
+        """Two rows of tokens: a loss that takes them one by one must not look like one that takes all."""
+        rows = self.step.batch.tokens[:2, : self.length]
+        return rows if len(rows) == 2 else torch.cat([rows, rows.roll(1, 1)])
 
     def forward(self, tokens: Tensor) -> Tensor:
         logits = self._logits(tokens)
@@ -89,7 +98,7 @@ class _Terms(nn.Module):
 
     def check(self) -> None:
         """Raises `UnsupportedCallError` unless the loss has one cross-entropy, which gets the logits of the model."""
-        tokens = _example(self.step)
+        tokens = self.example
         with torch.no_grad():
             logits = self._logits(tokens)
         real, calls = functional.cross_entropy, list[Any]()

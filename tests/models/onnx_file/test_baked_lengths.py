@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit
+from orderproof.errors import SubjectError
 from orderproof.models import load
 from orderproof.records.audit import Finding
 
@@ -30,9 +31,12 @@ class Encoder(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         tokens = int(input_ids.shape[1]) if self.kept == "number" else input_ids.shape[1]
-        x = self.words(input_ids) + self.places.weight[: input_ids.shape[1]]
-        q, k, v = self.mix(x).chunk(3, -1)
+        number = int(input_ids.shape[1])
+        x = self.words(input_ids) + self.places.weight[: number if self.kept == "table" else input_ids.shape[1]]
+        mixed = self.mix(x)
+        q, k, v = (mixed.reshape(-1, number, 48) if self.kept == "shape" else mixed).chunk(3, -1)
         seen = attention_mask.bool()[:, None]
+        seen = seen & torch.ones(number, number, dtype=torch.bool).tril() if self.kept == "mask" else seen
         x = x + (q @ k.transpose(-1, -2) / 4).masked_fill(~seen, -1e9).softmax(-1) @ v
         return self.head(x)[:, :tokens] if self.kept != "first" else self.head(x[:, :LENGTH])
 
@@ -74,3 +78,12 @@ def test_one_scale_for_the_batch_is_found(tmp_path: Path) -> None:
     path = tmp_path / "int8.onnx"
     quantization.quantize_dynamic(str(exported(tmp_path, "open")), str(path), weight_type=quantization.QuantType.QInt8)
     assert {"batch", "batch_composition"} <= failures(path).keys()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("kept", "node"), [("shape", "Reshape"), ("table", "Add"), ("mask", "And")])
+def test_a_call_of_another_length_names_the_node_that_keeps_one(tmp_path: Path, kept: str, node: str) -> None:
+    path = exported(tmp_path, kept)
+    with pytest.raises(SubjectError, match=rf"node '{node}' keeps the length 8 of .*; --length 8 audits this length"):
+        load(str(path))
+    assert load(str(path), length=LENGTH).default_length == LENGTH

@@ -23,9 +23,12 @@ def saved(tmp_path: Path) -> str:
     return str(tmp_path / "windows.onnx")
 
 
-def test_a_drawn_example_is_too_short(saved: str) -> None:
-    with pytest.raises(SubjectError, match=r"calling it with \(2, 7, 4\), \(2, 4\) raised"):
-        load(saved)
+def test_a_file_that_needs_more_tokens_gets_them(saved: str) -> None:
+    subject = load(saved)
+    assert subject.default_length == 12
+    assert "audited at 12 tokens, since a call with 7 fails" in subject.notes
+    with pytest.raises(SubjectError, match=r"calling it with \(2, 9, 4\), \(2, 4\) raised"):
+        load(saved, length=9)
 
 
 def test_a_length_and_a_shape_have_their_effect(saved: str) -> None:

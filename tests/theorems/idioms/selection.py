@@ -173,6 +173,18 @@ class FakeQuantizeComputed(Attention):
         return torch.fake_quantize_per_tensor_affine(v, scale, torch.zeros(1, dtype=torch.int32), -128, 127)
 
 
+class FakeQuantizeChannel(Attention):
+    """torch's operator with a scale for each feature."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.linspace(0.02, 0.08, 6))
+        self.register_buffer("zero", torch.zeros(6, dtype=torch.int32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fake_quantize_per_channel_affine(self.v(x), self.scale, self.zero, 2, -128, 127)
+
+
 IDIOMS = {
     "threshold of the largest": Idiom(TopKThreshold, TopKBeforeMask),
     "largest, scattered": Idiom(TopKScattered),
@@ -189,4 +201,5 @@ IDIOMS = {
     "repeated label of einsum, permuted": Idiom(Einsum, law="permutation"),
     "quantized by hand": Idiom(FakeQuantizeToken, FakeQuantizeTensor),
     "fake_quantize": Idiom(FakeQuantizeFixed, FakeQuantizeComputed),
+    "fake_quantize of each feature": Idiom(FakeQuantizeChannel),
 }

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates
+from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates, index
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.largest_scores import are_values_at
-from orderproof_recheck.logic.formulas import FALSE, TRUE, every
+from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of
 from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
 from orderproof_recheck.rules.movement import (
+    ONE,
     broadcast_element,
     has_sizes,
     single,
     size_of,
 )
 from orderproof_recheck.rules.numbers import is_ordinary, rounded
+from orderproof_recheck.rules.pieces import parted
+from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Derived, Step
 
 
@@ -191,9 +194,36 @@ def _is_at_most_ordinary(argument: object) -> bool:
 
 
 def index_put(step: Step) -> list[Derived]:
-    """Elements written anywhere."""
+    """Elements written anywhere, or at one index after the other."""
+    if (found := _written_in_a_row(step)) is not None:
+        return [found]
     indices = [x for x in step.argument(1, "indices") if x is not None]
     return written(step, [], [*indices, step.fact(2, "values")], aligned=False)
+
+
+def _written_in_a_row(step: Step) -> Derived | None:
+    """A tensor into which elements are written at one index after the other; None at other indices."""
+    fact, source, given = step.fact(0), step.fact(2, "values"), step.argument(1, "indices")
+    chosen = [d for d, x in enumerate(given) if x is not None]
+    if len(chosen) != 1 or step.argument(3, "accumulate", False) is not False or len(source.axes) > len(fact.axes):
+        return None
+    (dim,) = chosen
+    places = given[dim]
+    if not isinstance(places, Fact) or len(places.axes) != 1 or len(places.axes[0]) != 1:
+        return None
+    if not isinstance(places.value, Term):
+        return None
+    (count,), start, size = places.axes[0], places.value - index(0), size_of(fact, dim)
+    inside = every(at_most(0, start), at_most(start + count, size))
+    if start.variables & index(0).variables or not step.setting.discharge(Obligation((), TRUE, inside)):
+        return None
+    at, dims = single(step, dim), step.all_digits()
+    element = read(fact, dims, step.equal)
+    dims[dim] = ((count, at - start),)
+    new = len(fact.axes) - len(source.axes)
+    own = [() if size_of(source, d) is ONE else dims[d + new] for d in range(len(source.axes))]
+    here = every(at_most(start, at), less(at, start + count))
+    return parted(step, [(here, read(source, own, step.equal)), (opposite(here), element)])
 
 
 def _written(step: Step) -> Iterable[int]:

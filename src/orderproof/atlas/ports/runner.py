@@ -147,8 +147,8 @@ def make_row(request: RowRequest, empty: PortRow) -> PortRow:
         request.engine.prepare()
         if not request.engine.knows(request.name):
             return empty.model_copy(update={"known": False})
-        values = variants(request.name)[request.variant]
         width = request.engine.head_width
+        values = variants(request.name, width)[request.variant]
         reference = tiny_reference(ARCH_PREFIX + request.name, values=values, head_width=width)
         plain = request.variant == PLAIN
         laws = [law for law in port_laws() if plain or law.name not in SKIPPED_IN_VARIANTS]

@@ -34,8 +34,8 @@ SCALINGS: dict[str, Callable[[Mapping[str, Any], int], dict[str, Any]]] = {
 }
 
 
-def variants(name: str) -> dict[str, dict[str, Any]]:
-    """The configuration values of each variant of an architecture, by its name."""
+def variants(name: str, head_width: int = 0) -> dict[str, dict[str, Any]]:
+    """The configuration values of each variant of an architecture, by its name; its heads may have this width."""
     found: dict[str, dict[str, Any]] = {PLAIN: {}}
     try:
         config = default_config(name)
@@ -45,7 +45,7 @@ def variants(name: str) -> dict[str, dict[str, Any]]:
     if rope is None or "rope_theta" not in rope or "mrope_section" in rope:
         return found
     kept = {key: rope[key] for key in ("rope_theta", "partial_rotary_factor") if key in rope}
-    width = HEAD_DIM // 2 if hasattr(config, "qk_rope_head_dim") else HEAD_DIM  # as tiny sizes are
+    width = HEAD_DIM // 2 if hasattr(config, "qk_rope_head_dim") else head_width or HEAD_DIM  # as tiny sizes are
     longest = {"max_position_embeddings": int(ORIGINAL_LENGTH * FACTOR)}
     for kind, values in SCALINGS.items():
         lengths = longest if kind != "dynamic" else {"max_position_embeddings": ORIGINAL_LENGTH}

@@ -115,8 +115,8 @@ def _measure(
     place = _first_difference(law, deciding, calls) if verdict == "refuted" else None
     assumptions = (*_left_out_lengths(adapter, law), *([LOW_RANK] if any(r.has_low_rank for r in every) else []))
     own = deciding.comparison.remedy
-    remedy = Remedy(text=own) if own else law.remedy_for(adapter, place.kind if place else "")
     line = place.own_frame if place else Frame()
+    remedy = Remedy(text=own) if own else law.remedy_for(adapter, place.kind if place else "", line.text)
     return finding_of(
         law, verdict, reason, expected=expected,
         scope=Scope(length=calls.default_length, weights="these", assumptions=assumptions),

@@ -160,7 +160,8 @@ class AuditContext(RecordedCall):
         """Free the float64 copies of the model, which are twice as large as the model; a later run makes them again."""
         self.float64_parameters.clear()
         for context in (self, vars(self).get("_from_whole_image", self)):
-            vars(context).pop("execution", None)
+            for name in ("execution", "low_rank_execution"):
+                vars(context).pop(name, None)
         for context in (*self._modes.values(), *self._runs.values(), *self._with_rows.values()):
             if isinstance(context, AuditContext):
                 context.free_float64_copies()

@@ -13,6 +13,7 @@ from orderproof.conventions.attention.function import AttentionFunction
 from orderproof.conventions.library import AnyFunction, Library
 from orderproof.conventions.positions.function import LENGTH, WIDTH, PositionTable
 from orderproof.conventions.rotation.function import RotaryFunction
+from orderproof.library_messages import suppress_warnings
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, *, flash: bool = False, **options: Any) -> Tensor:
@@ -38,7 +39,8 @@ def _rotation(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def _table(name: str) -> PositionTable:
-    from x_transformers import x_transformers  # type: ignore[import-untyped]
+    with suppress_warnings():  # its decorators are deprecated
+        from x_transformers import x_transformers  # type: ignore[import-untyped]
 
     learned = x_transformers.AbsolutePositionalEmbedding(WIDTH, LENGTH)
     module = learned if name == "learned_positions" else x_transformers.ScaledSinusoidalEmbedding(WIDTH)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from orderproof.laws.causal_mask_line import cached_line_change
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
@@ -87,5 +88,6 @@ LAW = CachedDecoding(
         ),
     },
     remedies_by_mixing=ON_A_CACHE,
+    line_change=cached_line_change,
     required_inputs=frozenset({"cache"}),
 )

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import pairwise
 
 from orderproof.errors import UnsupportedCallError, is_internal
+from orderproof.laws.causal_mask_line import cached_line_change
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
@@ -90,5 +91,6 @@ LAW = ChunkedPrefill(
         ),
     },
     remedies_by_mixing=ON_A_CACHE,
+    line_change=cached_line_change,
     required_inputs=frozenset({"cache"}),
 )

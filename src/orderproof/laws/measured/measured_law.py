@@ -66,6 +66,7 @@ class MeasuredLaw(Law):
 
     remedies: Mapping[str, Remedy] = field(default_factory=dict)  # by mechanism of the model, the more special first
     remedies_by_mixing: Mapping[str, Remedy] = field(default_factory=dict)  # by the kind of the operator that differs
+    line_change: Callable[[str], str] | None = None  # a line of attention that differs -> its change as lines of code
 
     zero_tolerance = False  # the outputs must be equal up to the last bits: nothing that may matter was changed
     inapplicable_if_unsupported = False  # an adapter that supports no comparison makes it not applicable, not undecided
@@ -92,14 +93,17 @@ class MeasuredLaw(Law):
         """The error of a trial call with the cache that the law needs: it shows neither that there is one nor none."""
         return adapter.probe_failures.get("cache", "") if "cache" in self.required_inputs else ""
 
-    def remedy_for(self, adapter: ModelAdapter, kind: str = "") -> Remedy:
+    def remedy_for(self, adapter: ModelAdapter, kind: str = "", line: str = "") -> Remedy:
         """The remedy for the operator that differs, else for a mechanism of the model, else the one for every model.
 
-        ``kind`` is that of the operator, empty if it is not known. Attention is no recurrence, nor are positions.
+        ``kind`` is that of the operator, and ``line`` its line of code; both are empty if they are not known. Attention
+        is no recurrence, nor are positions.
         """
         own_mask = kind == ATTENTION and "window" in adapter.mechanisms and "window" in self.remedies
         if kind in self.remedies_by_mixing and not own_mask:
-            return self.remedies_by_mixing[kind]
+            remedy = self.remedies_by_mixing[kind]
+            change = self.line_change(line) if self.line_change is not None and kind == ATTENTION else ""
+            return remedy.model_copy(update={"diff": change}) if change else remedy
         unlike = {RECURRENCE} if kind in (ATTENTION, POSITIONS) else set()
         special = (remedy for name, remedy in self.remedies.items() if name in adapter.mechanisms - unlike)
         return next(special, Remedy(text=self.remedy, diff=self.diff))

@@ -12,6 +12,7 @@ Source: elementary; broken by masks that are off by one, and by normalisation ov
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.laws.training.training_law import TermComparison, TokenOfBatch, TrainingLaw
 from orderproof.laws.training.training_step import TrainingStep
 
+Change = tuple[int, int, list[int]]  # a row, an output of it, and the tokens of the row that change
 OUTPUTS_TRIED = 4
 CLOSE = 1e-6  # relative: a term that changes by less does not depend on the tokens
 
@@ -35,33 +37,63 @@ class LossCausality(TrainingLaw):
         places = [(row, output) for row, output in places if 0 <= output < int(ends[row])][:OUTPUTS_TRIED]
         if not places:
             raise UnsupportedCallError("no label of its batch has a token after the output that scores it")
-        control = _changed(step, *places[0], [places[0][1]])
-        for row, output in places[: step.tries]:
-            yield _comparison(step, row, output, control)
+        control = _changed(step, [(*places[0], [places[0][1]])])[0]
+        for group in _by_row(places[: step.tries]):
+            yield from _comparisons(step, group, control)
 
 
-def _comparison(step: TrainingStep, row: int, output: int, control: float) -> TermComparison:
-    later = [k for k in range(output + 1, step.batch.tokens.shape[1]) if bool(step.batch.real[row, k])]
-    difference, changed = _changed(step, row, output, later), later
-    on = "later tokens"
-    if difference > CLOSE and _changed(step, row, output, later[:1]) > difference / 10:
+def _by_row(places: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Groups of places of different rows: the first of each row, then the second."""
+    rows: dict[int, list[tuple[int, int]]] = {}
+    for row, output in places:
+        rows.setdefault(row, []).append((row, output))
+    return [[each for each in group if each is not None] for group in zip_longest(*rows.values())]
+
+
+def _comparisons(step: TrainingStep, places: list[tuple[int, int]], control: float) -> Iterator[TermComparison]:
+    """The comparisons of outputs in different rows, whose later tokens change at once; if one differs, one by one."""
+    changes = [(row, output, _later(step, row, output)) for row, output in places]
+    differences = _changed(step, changes)
+    for (row, output, later), together in zip(changes, differences, strict=True):
+        difference = together
+        if len(places) > 1 and max(differences) > CLOSE:
+            difference = _changed(step, [(row, output, later)])[0]
+        yield _comparison(step, row, output, later, difference, control)
+
+
+def _later(step: TrainingStep, row: int, output: int) -> list[int]:
+    return [k for k in range(output + 1, step.batch.tokens.shape[1]) if bool(step.batch.real[row, k])]
+
+
+def _comparison(
+    step: TrainingStep, row: int, output: int, later: list[int], difference: float, control: float
+) -> TermComparison:
+    on, changed = "later tokens", later
+    if difference > CLOSE and _changed(step, [(row, output, later[:1])])[0] > difference / 10:
         on, changed = f"token {output + 1}, its own label", later[:1]
-    calls = TokenOfBatch(step.batch, row, output), TokenOfBatch(_with_others(step, row, changed), row, output)
+    calls = (
+        TokenOfBatch(step.batch, row, output),
+        TokenOfBatch(_with_others(step, [(row, output, changed)]), row, output),
+    )
     return TermComparison(
         f"the term of output {output} with other tokens after it", difference, control,
         found=f"the term of output {output} in row {row} depends on {on}", calls=calls,
     )  # fmt: skip
 
 
-def _changed(step: TrainingStep, row: int, output: int, tokens: list[int]) -> float:
-    """How far the direction of the gradient at an output changes with some tokens of its row."""
-    other = step.terms(_with_others(step, row, tokens)).gradient
-    return _difference(_direction(step.base.gradient, row, output), _direction(other, row, output))
+def _changed(step: TrainingStep, changes: list[Change]) -> list[float]:
+    """How far the direction of the gradient at each output changes with some tokens of its row."""
+    other = step.terms(_with_others(step, changes)).gradient
+    return [
+        _difference(_direction(step.base.gradient, row, output), _direction(other, row, output))
+        for row, output, _ in changes
+    ]
 
 
-def _with_others(step: TrainingStep, row: int, tokens: list[int]) -> TrainingBatch:
+def _with_others(step: TrainingStep, changes: list[Change]) -> TrainingBatch:
     where = torch.zeros_like(step.batch.real)
-    where[row, tokens] = True
+    for row, _, tokens in changes:
+        where[row, tokens] = True
     return step.batch.with_other_tokens(where)
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, distributed
 
 from orderproof.laws.mixing_kinds import ATTENTION, POSITIONS
-from orderproof.laws.training.ranks import alone, group_questions, on_ranks
+from orderproof.laws.training.ranks import alone, on_ranks
 from orderproof.laws.training.shards import ModelCall, Shard, model_call, own_shard
 from orderproof.laws.training.training_batch import IGNORED, TrainingBatch
 from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
@@ -46,9 +46,7 @@ class ShardedLoss(TrainingLaw):
     def inapplicable_reason(self, step: TrainingStep) -> str | None:
         if step.is_of_run:
             return "a run is not audited on other ranks"
-        with group_questions() as files:
-            step.logits(step.batch)
-        if not files:
+        if not step.asks_for_group:
             return "the loss asks for no process group of torch.distributed"
         shared, *_ = on_ranks(RANKS, lambda: _is_shared(step))
         return None if shared else "the loss gives the whole batch to each rank"

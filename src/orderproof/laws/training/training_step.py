@@ -6,7 +6,7 @@ The model is a copy in evaluation mode, so that dropout does not matter, and aut
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from orderproof.errors import OrderproofError, SubjectError, UnsupportedCallError, first_line
 from orderproof.laws.training.call_settings import own_gradients, training_mode, without_autocast
 from orderproof.laws.training.collation import Collation
+from orderproof.laws.training.ranks import group_questions
 from orderproof.laws.training.rollouts import Rollout
 from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.recording.execution import relative_difference
@@ -130,10 +131,20 @@ class TrainingStep:
             loss.backward()  # type: ignore[no-untyped-call]
             return {name: x.grad for name, x in parameters.items() if x.requires_grad}
 
-    @cached_property
+    @property
     def base(self) -> Terms:
         """The terms of the given batch."""
-        return self.terms(self.batch)
+        return self._first_call[0]
+
+    @property
+    def asks_for_group(self) -> bool:
+        """True if the loss asks for a process group of torch.distributed."""
+        return self._first_call[1]
+
+    @cached_property
+    def _first_call(self) -> tuple[Terms, bool]:
+        with group_questions() as files:
+            return self.terms(self.batch), bool(files)
 
     @cached_property
     def scored_labels(self) -> tuple[ScoredLabel, ...]:
@@ -143,7 +154,7 @@ class TrainingStep:
             raise UnsupportedCallError("its batch has no label that must be counted")
         count = min(self.tries, len(places))
         chosen = [places[round(k * (len(places) - 1) / max(count - 1, 1))] for k in range(count)]
-        return tuple(self._scored(row, index) for row, index in chosen)
+        return tuple(scored for group in _apart(chosen) for scored in self._scored_together(group))
 
     @cached_property
     def offset(self) -> int:
@@ -168,18 +179,34 @@ class TrainingStep:
         changed = self.logits(self.batch.replaced(role, other.to(given)))
         return relative_difference(self.base.logits, changed) <= UNREAD
 
-    def _scored(self, row: int, index: int) -> ScoredLabel:
-        other = self.terms(self.batch.with_other_label(row, index)).gradient
-        change, largest = (other - self.base.gradient).abs().amax(-1), float(self.base.gradient.abs().max())
-        if float(change.max()) <= UNCOUNTED * largest:
-            return ScoredLabel(row, index, (), 0.0)
-        counted = change > COUNTED * change.max()
-        if int(counted.sum()) > 2 + int((self.base.gradient.abs().amax(-1) > 0).sum()) // 2:
-            raise UnsupportedCallError(
-                "one label changes most gradients, as weights of classes do: its terms are not apart"
-            )
-        outputs = tuple(counted[row].nonzero().flatten().tolist())
-        return ScoredLabel(row, index, outputs, float(change.max()) / largest)
+    def _scored_together(self, places: list[tuple[int, int]]) -> list[ScoredLabel]:
+        """The outputs of labels in different rows and at different places, changed at once; else one by one."""
+        found = self._scored(places)
+        offsets = {x.outputs[0] - x.index for x in found if len(x.outputs) == 1}
+        if len(places) > 1 and (len(offsets) != 1 or any(len(x.outputs) != 1 for x in found)):
+            return [self._scored([place])[0] for place in places]
+        return found
+
+    def _scored(self, places: list[tuple[int, int]]) -> list[ScoredLabel]:
+        """The outputs of some labels of different rows, all of which are changed."""
+        batch = self.batch
+        for row, index in places:
+            batch = batch.with_other_label(row, index)
+        change = (self.terms(batch).gradient - self.base.gradient).abs().amax(-1)
+        largest, found = float(self.base.gradient.abs().max()), []
+        for row, index in places:
+            own = change if len(places) == 1 else change[row : row + 1]
+            if float(own.max()) <= UNCOUNTED * largest:
+                found.append(ScoredLabel(row, index, (), 0.0))
+                continue
+            counted = own > COUNTED * own.max()
+            if int(counted.sum()) > 2 + int((self.base.gradient.abs().amax(-1) > 0).sum()) // 2:
+                raise UnsupportedCallError(
+                    "one label changes most gradients, as weights of classes do: its terms are not apart"
+                )
+            outputs = tuple(counted[row if len(places) == 1 else 0].nonzero().flatten().tolist())
+            found.append(ScoredLabel(row, index, outputs, float(own.max()) / largest))
+        return found
 
     def watched(self, batch: TrainingBatch, around: AbstractContextManager[Any]) -> Tensor:
         """The logits, as in `logits`, of a call of the loss that is made inside a context."""
@@ -222,6 +249,19 @@ class TrainingStep:
         if found is None:
             raise SubjectError("the model returns no loss for this batch: expected loss, a function of model and batch")
         return found
+
+
+def _apart(places: Sequence[Sequence[int]]) -> list[list[tuple[int, int]]]:
+    """Groups of places [row, index] of different rows and indices, in order."""
+    groups: list[list[tuple[int, int]]] = []
+    for row, index in places:
+        fitting = (group for group in groups if all(row != r and index != i for r, i in group))
+        group = next(fitting, None)
+        if group is None:
+            groups.append([(row, index)])
+        else:
+            group.append((row, index))
+    return groups
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ SILENT = 4  # of the runtime's messages: only fatal ones, since an error is rais
 
 if TYPE_CHECKING:
     from orderproof.models.onnx_file.module import OnnxModule
+    from orderproof.models.onnx_file.opened import OpenedFile
 
 
 def load_onnx(
@@ -47,59 +49,40 @@ def load_onnx(
     """
     name = path.name
     require_packages(f"{name}: reading an ONNX file", "onnx", extra="onnx")
-    from orderproof.models.onnx_file import sizes
-    from orderproof.models.onnx_file.cache import file_cache, find_sizes
-    from orderproof.models.onnx_file.entries import entries_of
-    from orderproof.models.onnx_file.inputs import WithComputedInputs, example_inputs
-    from orderproof.models.onnx_file.module import OnnxModule
+    from orderproof.models.onnx_file.opened import OpenedFile
 
     if layout.mode != "eval":
         raise UsageError(f"{name}: expected no mode with an ONNX file, whose graph is of one mode")
-    model = _read(path)
-    graph, notes = OnnxModule(model, name).eval(), []
-    entries = entries_of(model, name)
-    given = sizes.check_given(_by_name(inputs, graph), entries, name)
-    shapes = {**layout.shapes, **{key: tuple(x.shape) for key, x in given.items()}}
-    open_sizes = sizes.example_sizes(entries, shapes, length, layout, name)
-    cache = file_cache([entry for entry in entries if entry.name not in given], graph.output_names)
-    drawn = [entry for entry in entries if cache is None or entry.name not in cache.outputs]
-    examples = example_inputs(model, drawn, given, open_sizes)
-    if not examples:
-        raise SubjectError(f"{name}: no input is drawn; give inputs=")
-    if length is not None:
-        sizes.check_length(length, entries, examples, layout, name)
-    elif layout.shapes:
-        length = sizes.stated_length(entries, layout.shapes, layout, name)
-    module = WithComputedInputs(graph, entries, cache)
-    if cache is not None:
-        find_sizes(cache, entries, examples, lambda: module(**examples)[cache.name])
-    if computed := [f"{e.name} ({e.kind})" for e in drawn if e.name not in examples]:
-        notes.append(f"computed for each number of tokens: {', '.join(computed)}")
-    notes.append(
-        f"{graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its tensors "
-        "keep their values"
-    )
-    subject = of_layout(module, examples, replace(layout, shapes={}), name=name, assume=assume, length=length)
-    subject.wrapped_path = next(place for place, part in subject.module.named_modules() if part is graph)
+    file = OpenedFile(_read(path), name, inputs, layout, length)
+    subject, notes = _subject(file, name, replace(layout, shapes={}), assume)
+    subject.wrapped_path = next(place for place, part in subject.module.named_modules() if part is file.graph)
     calls = [lambda: subject.module(*subject.sample(subject.default_length, 0).inputs)]
-    if cache is not None:
-        place = sizes.token_axis([entry for entry in drawn if entry.kind == "drawn"], examples, layout, name)
-        calls.append(lambda: module.on_cache(examples, None if place is None else place[0].sizes[place[1]]))
-    notes.append(_compared(path, graph, calls))
-    subject.notes = (*notes, *subject.notes)
+    if file.cache is not None:
+        calls.append(lambda: file.module.on_cache(file.examples, file.tokens))
+    subject.notes = (*file.notes, *notes, _compared(path, file.graph, calls), *subject.notes)
     return subject
 
 
-def _by_name(inputs: Inputs | None, graph: OnnxModule) -> dict[str, Tensor]:
-    """Example inputs by the names of the graph. Raises `UsageError` for too many."""
-    if isinstance(inputs, Mapping):
-        named = dict(inputs)
-    else:
-        values = () if inputs is None else (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-        if len(values) > len(graph.input_names):
-            raise UsageError(f"expected inputs for {', '.join(graph.input_names)}; got {len(values)} of them")
-        named = dict(zip(graph.input_names, values, strict=False))
-    return {key: x if isinstance(x, Tensor) else torch.from_numpy(np.asarray(x)) for key, x in named.items()}
+def _subject(
+    file: OpenedFile, name: str, layout: Layout, assume: Mapping[str, Any] | None
+) -> tuple[Subject, tuple[str, ...]]:
+    """The subject, with more tokens than usual if the file needs them, and a note on it. Raises `SubjectError`."""
+    from orderproof.models.onnx_file.baked_length import other_length
+
+    build = partial(of_layout, file.module, layout=layout, name=name, assume=assume)
+    try:
+        return build(file.examples, length=file.length), ()
+    except SubjectError as error:
+        if file.given or not isinstance(file.tokens, str):
+            raise
+        usual = file.sizes[file.tokens]
+        other, kept = other_length(file.graph, lambda count: file.module(**file.examples_of(count)), usual)
+        if kept:
+            raise SubjectError(f"{name}: {kept}") from error
+        if other is None or file.length is not None:
+            raise
+        note = f"audited at {other} tokens, since a call with {usual} fails"
+        return build(file.examples_of(other), length=other), (note,)
 
 
 def _read(path: Path) -> Any:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults
+from orderproof.ports.causes.norm_epsilon import ATTRIBUTES
+from orderproof.ports.causes.precision import EPSILONS
 from orderproof.ports.reference import Change, Reference
 
-EPSILONS = ("variance_epsilon", "eps", "epsilon")
 USUAL_EPSILON = 1e-5
 
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del defaults
     names = sorted({type(norm).__name__ for norm in _layer_norms(reference.model)})
-    if names:
-        change = Change(prepare=_do_not_subtract)
-        yield Candidate("other", "norm", ", ".join(names), "without the mean subtracted", change)
+    for epsilon in (None, *EPSILONS) if names else ():
+        own = "" if epsilon is None else f", epsilon {epsilon:g}"
+        change = Change(prepare=partial(_do_not_subtract, epsilon=epsilon))
+        yield Candidate("other", "norm", ", ".join(names), f"without the mean subtracted{own}", change)
 
 
 def _layer_norms(model: Any) -> list[Any]:
@@ -29,14 +32,14 @@ def _layer_norms(model: Any) -> list[Any]:
     return [part for part in parts if "RMS" not in type(part).__name__ and not list(part.children())]
 
 
-def _do_not_subtract(model: Any) -> None:
+def _do_not_subtract(model: Any, epsilon: float | None) -> None:
     for norm in _layer_norms(model):
-        norm.register_forward_hook(_root_mean_square)
+        own = next((getattr(norm, name) for name in ATTRIBUTES if hasattr(norm, name)), USUAL_EPSILON)
+        norm.register_forward_hook(partial(_root_mean_square, epsilon=own if epsilon is None else epsilon))
 
 
-def _root_mean_square(norm: Any, arguments: tuple[Tensor, ...], output: Tensor) -> Tensor:
+def _root_mean_square(norm: Any, arguments: tuple[Tensor, ...], output: Tensor, *, epsilon: float) -> Tensor:
     x = arguments[0].to(output.dtype)
-    epsilon = next((getattr(norm, name) for name in EPSILONS if hasattr(norm, name)), USUAL_EPSILON)
     scaled = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
     weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
     scaled = scaled if weight is None else scaled * weight

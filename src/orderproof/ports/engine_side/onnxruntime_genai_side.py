@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -42,12 +44,21 @@ class _Model:
 
     def greedy(self, row: list[int], count: int) -> list[int]:
         tokens = list(row)
-        generator = self._generator()
-        generator.append_tokens(np.array(tokens, dtype=np.int32))
-        while len(tokens) < len(row) + count and not generator.is_done():
-            generator.generate_next_token()
-            tokens.append(int(generator.get_next_tokens()[0]))
+        while len(tokens) < len(row) + count:  # it stops after an end token, which is a token like others here
+            generator = self._generator()
+            generator.append_tokens(np.array(tokens, dtype=np.int32))
+            while len(tokens) < len(row) + count and not generator.is_done():
+                generator.generate_next_token()
+                tokens.append(int(generator.get_next_tokens()[0]))
         return tokens[len(row) :]
+
+
+def knows(model_type: str) -> bool:
+    """True for an architecture that the builder names."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    names = re.findall(r'"(\w+)"', inspect.getsource(builder.create_model))
+    return MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type) in names
 
 
 def load(folder: Path) -> _Model:

@@ -24,4 +24,5 @@ ENGINE = EnvironmentEngine(
         gigabytes=1.5,
     ),
     side="onnxruntime_genai_side.py",
+    head_width=32,  # its kernel takes no narrower rotation than 16 features
 )

@@ -1,6 +1,7 @@
 """Operators that write elements to places given by integer indices.
 
-Lemma. Which element is written where is not followed.
+Lemma. Which element is written where is only followed at indices that go on by one, as those of a range: there an
+element of the result is the written one, elsewhere that of the tensor.
   1. Along the dimension of the indices, an element of the result agrees in both runs where the element that was there
      agrees, and all indices and written elements along that dimension do. The largest scores of a row, written to their
      own indices, are the scores there: an element is as large as one of two.
@@ -8,6 +9,7 @@ Lemma. Which element is written where is not followed.
      may move: the index of a token is the place of another one. But indices and written elements may move together if
      those with the same index are added, multiplied or compared: their order does not matter.
 
+Machine-checked (proofs/symbolic/steps.v): piecewise_step.
 Machine-checked (proofs/rules/scatter_lemma.v): write_dependence, write_of_own_scores, reduced_writes_in_any_order.
 """
 
@@ -18,12 +20,13 @@ from dataclasses import replace
 
 from torch.fx import Node
 
-from orderproof.logic.terms import FALSE, TRUE, conjunction, disjunction
-from orderproof.theorems.facts.frame import frame
+from orderproof.logic.terms import FALSE, TRUE, Term, as_term, at_most, conjunction, disjunction, less, negation
+from orderproof.theorems.facts.frame import converted, frame
 from orderproof.theorems.facts.moved_fact import MovedFact, aligned, size, still
 from orderproof.theorems.facts.numbers import number_fact
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, size_of
-from orderproof.theorems.facts.reindexing import with_axes
+from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, index, size_of
+from orderproof.theorems.facts.piecewise import piecewise
+from orderproof.theorems.facts.reindexing import with_axes, with_single_axis
 from orderproof.theorems.operators.lookup.gathering import moved_slices
 from orderproof.theorems.operators.lookup.indexing import BY_INDEX
 from orderproof.theorems.operators.pointwise.value_ranges import either_of
@@ -87,12 +90,45 @@ INDEX_PUT = operators("index_put", "_unsafe_index_put", "index_put_")
 def index_put(call: OpenOperation) -> OpenFact:
     """Elements written at indices given for the first dimensions: every element may be written."""
     fact = call.operand
+    if (found := _written_in_a_row(call)) is not None:
+        return found
     indices = [x for x in call.argument(1, "indices") if x is not None]
     others = [call.fact(x) for x in [*indices, call.argument(2, "values")]]
     if any(not isinstance(x, Node) for x in indices):
         raise NotCovered("elements are written at unknown places")
     everywhere = [(f, [f"other {k} {d}" for d in range(len(f.dims))]) for k, f in enumerate(others)]
     return written(call, fact, [], everywhere)
+
+
+def _written_in_a_row(call: OpenOperation) -> OpenFact | None:
+    """A tensor into which elements are written at one index after the other; None at other indices."""
+    given = list(call.argument(1, "indices"))
+    chosen = [d for d, x in enumerate(given) if x is not None]
+    values = call.argument(2, "values")
+    if len(chosen) != 1 or call.argument(3, "accumulate", False) or not isinstance(values, Node):
+        return None
+    (dim,) = chosen
+    places, source = call.fact(given[dim]), call.fact(values)
+    if len(places.dims) != 1 or len(places.sizes) != 1 or not isinstance(places.value, Term):
+        return None
+    count, start = places.sizes[0], places.value - index(0)
+    fact, rank = with_single_axis(call.operand, dim), call.rank
+    whole = size_of(fact.dims[dim])
+    inside = conjunction(at_most(0, start), at_most(start + count, whole))
+    if start.variables & index(0).variables or not call.context.proves(inside, ()):
+        return None
+    source = replace(source, dims=((),) * (rank - len(source.dims)) + source.dims)
+    at = (fact.indices(dim) or [as_term(0)])[0]
+    terms: list[Term] = []
+    for d, axes in enumerate(source.dims):
+        if d == dim and axes:
+            terms.append(at - start)
+        elif axes:
+            first = fact.first_axis(d)
+            own = [index(first + k) for k in range(len(fact.dims[d]))]
+            terms += converted(axes, fact.dims[d], own, used=source.uses(d))
+    here = conjunction(at_most(start, at), less(at, start + count))
+    return piecewise([(here, source.at(fact.dims, terms)), (negation(here), fact)], fact.dtype)
 
 
 def written(

@@ -1,0 +1,31 @@
+"""Programs that round tokens to a few levels, with fixed scales and with those of the data."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tests.theorems.programs import Case, Program
+
+CAUSAL = frozenset({"causal", "batch"})
+
+
+def by_tensor(m: Program, x: Tensor, scale: Tensor) -> Tensor:
+    """Torch's operator with tensors of one element."""
+    return torch.fake_quantize_per_tensor_affine(
+        m.first(x), scale.detach(), torch.zeros(1, dtype=torch.int32), -128, 127
+    )
+
+
+def by_channel(m: Program, x: Tensor, axis: int) -> Tensor:
+    """A scale for each index of a dimension."""
+    scale = torch.full((x.shape[axis],), 0.1)
+    return torch.fake_quantize_per_channel_affine(m.first(x), scale, torch.zeros_like(scale).int(), axis, -128, 127)
+
+
+PROGRAMS = [
+    Case("rounded", lambda m, x: torch.fake_quantize_per_tensor_affine(m.first(x), 0.1, 3, -128, 127), CAUSAL),
+    Case("rounded by a parameter", lambda m, x: by_tensor(m, x, m.sink.exp()), CAUSAL),
+    Case("rounded by the largest", lambda m, x: by_tensor(m, x, m.first(x).abs().amax() / 127), frozenset()),
+    Case("rounded by features", lambda m, x: by_channel(m, x, 2), CAUSAL),
+]

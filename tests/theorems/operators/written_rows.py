@@ -1,0 +1,38 @@
+"""Programs that write tokens at one index after the other; and some that write them elsewhere."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tests.diagnosis.mutants.engine import M, mutants_of
+from tests.theorems.programs import Case, Program
+
+CAUSAL, NOT_CAUSAL = frozenset({"causal", "batch"}), frozenset({"batch"})
+
+
+def put(m: Program, x: Tensor, places: Tensor, source: Tensor) -> Tensor:
+    """Tokens, and others that are written over some of them."""
+    written = m.first(x)
+    written[:, places] = source
+    return written
+
+
+def tokens(x: Tensor) -> Tensor:
+    """The index of each token."""
+    return torch.arange(x.shape[1])
+
+
+PROGRAMS = [
+    Case("written at their own places", lambda m, x: put(m, x, tokens(x), m.second(x)), CAUSAL),
+    Case("written one place later", lambda m, x: put(m, x, tokens(x)[1:], m.second(x)[:, :-1]), CAUSAL),
+    Case("written one place earlier", lambda m, x: put(m, x, tokens(x)[:-1], m.second(x)[:, 1:]), NOT_CAUSAL),
+    Case("one number written", lambda m, x: put(m, x, tokens(x)[:2], m.sink), CAUSAL),
+    Case("written from the end", lambda m, x: put(m, x, -1 - tokens(x), m.second(x)) + x.mean(), frozenset()),
+    Case("written where they were", lambda m, x: put(m, x, tokens(x)[1:], m.second(x)[:, 1:]), CAUSAL),
+    Case("last of all written first", lambda m, x: put(m, x, tokens(x), m.second(x).flip(1)), NOT_CAUSAL),
+]
+MUTANTS = mutants_of(
+    "theorems.operators.scatter.scatter",
+    M("written_without_their_shift", "terms.append(at - start)", "terms.append(at)", program="written where they were"),
+)
