@@ -94,7 +94,7 @@ class LowRank(Tensor):
         return made
 
     @classmethod
-    def __torch_function__(  # type: ignore[override]
+    def __torch_function__(
         cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
