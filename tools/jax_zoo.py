@@ -80,8 +80,9 @@ def write_page() -> None:
         "weights: see [Audit a model of JAX](../../how_to/audit_jax.md). Made by `python tools/jax_zoo.py`, which",
         "needs an interpreter with jax. A line is that of `tools/jax_zoo_models.py`, or of keras-hub. Seconds are of",
         "this program's processor, without those of JAX.", "",
-        f"{len(done)} of {len(rows)} models could be audited. Of these, causal is proved for every length of {every}",
-        f"and at one length of {one}, refuted of {refuted}, and undecided of {undecided}.", "",
+        f"The tool has {len(names())} models. {len(rows)} were run, and {len(done)} could be audited. Of these,",
+        f"causal is proved for every length of {every} and at one length of {one}, refuted of {refuted}, and",
+        f"undecided of {undecided}.", "",
         "| model | causal | batch | permutation | seconds |", "| --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     for row in done:

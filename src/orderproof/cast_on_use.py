@@ -93,7 +93,15 @@ class LowRank(Tensor):
         made.left, made.right = left, right
         return made
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            if func is nn.functional.linear and args[0].dim() > 2:  # some inputs would be multiplied by its numbers
+                rows = func(args[0].reshape(-1, args[0].shape[-1]), *args[1:], **(kwargs or {}))
+                return rows.reshape(*args[0].shape[:-1], -1)
+            return func(*args, **(kwargs or {}))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"LowRank({list(self.shape)}, {self.dtype})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
@@ -16,7 +17,7 @@ from orderproof.errors import CheckpointError, SubjectError, UsageError
 from orderproof.object_names import check_name, function_names, on_import_path
 from orderproof.registry import did_you_mean
 
-SpecForm = Literal["architecture", "folder", "object", "onnx", "hub"]
+SpecForm = Literal["architecture", "folder", "object", "onnx", "program", "hub"]
 
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
@@ -37,10 +38,10 @@ MARKED_TOKENS = {"real": False, "pads": True}  # the tokens at which a mask has 
 MODEL_KINDS = {"decoder": "causal_lm", "encoder": "encoder"}  # as a user names a kind -> as the laws do
 WEIGHTS_FILE = "model.safetensors"
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx")
-ONNX_SUFFIX = ".onnx"
+CHECKPOINT_SUFFIXES = (*PICKLE_SUFFIXES, ".safetensors", ".py", ".json", ".gguf", ".h5", ".onnx", ".pt2")
+ONNX_SUFFIX, PROGRAM_SUFFIX = ".onnx", ".pt2"
 JAX_PYTHON_VARIABLE = "ORDERPROOF_JAX_PYTHON"  # names the interpreter for models of JAX
-SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name, package.module:name or file.onnx"
+SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name, package.module:name, file.onnx or file.pt2"
 _FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
@@ -75,8 +76,11 @@ def _form_of(spec: str, *, tiny: bool, attention: str | None, allow_network: boo
         raise UsageError(f"--tiny shrinks an architecture, written arch:NAME; got {spec}")
     path = Path(spec).expanduser()
     if path.suffix.lower() == ONNX_SUFFIX and not path.is_dir():
-        check_onnx_file(path, attention)
+        check_model_file(path, attention)
         return "onnx"
+    if path.suffix.lower() == PROGRAM_SUFFIX and not path.is_dir():
+        check_model_file(path, attention)
+        return "program"
     if path.exists():
         check_folder(path, path.resolve().name)
         return "folder"
@@ -290,7 +294,12 @@ def check_folder(path: Path, label: str) -> None:
     if path.is_file() and path.suffix.lower() == GGUF_SUFFIX:
         checkpoint_form(path, label)
         return
-    if path.suffix.lower() in PICKLE_SUFFIXES:
+    if path.is_file() and _is_torch_script(path):
+        problem = (
+            "a TorchScript module, whose code is not read; save the module from which it was made with "
+            "torch.export.save, as file.pt2, or export it to ONNX"
+        )
+    elif path.suffix.lower() in PICKLE_SUFFIXES:
         problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
     elif path.is_file() and path.suffix == ".py":
         names = function_names(path)
@@ -302,7 +311,16 @@ def check_folder(path: Path, label: str) -> None:
     raise CheckpointError(f"{path}: {problem}")
 
 
-def check_onnx_file(path: Path, attention: str | None = None) -> None:
+def _is_torch_script(path: Path) -> bool:
+    """True for an archive with code of TorchScript."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any("/code/__torch__" in name for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def check_model_file(path: Path, attention: str | None = None) -> None:
     """Raise `CheckpointError` if there is no such file, and `UsageError` for an option that it does not have."""
     if not path.is_file():
         raise CheckpointError(f"{path}: no such file")

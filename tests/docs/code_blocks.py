@@ -32,6 +32,7 @@ LONG = {
     "make theorems": "needs Coq and a minute; tests/proofs compiles the same files",
     "make test": "runs the whole test suite, which contains this test",
     "torchrun": "starts several communicating processes; tests/lab/test_distributed_training.py runs it",
+    "orderproof engines install": "downloads 1 GB; tests/ports/test_environments.py makes environments",
     "orderproof explain": "serves until it is interrupted; tests/cli/test_explain.py does so",
 }
 

@@ -130,7 +130,8 @@ class Model:
         if weight is None and self.config["model_type"] == "olmo":
             x = x - x.mean(-1, keepdims=True) * (self.difference != "root mean square")
             return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5)
-        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + self.config["rms_norm_eps"])
+        own = self.difference == "epsilon of heads" and name.endswith(("q_norm", "k_norm"))
+        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + (1e-5 if own else self.config["rms_norm_eps"]))
         return x * (1 + weight if self.gemma else weight)
 
     def mlp(self, x, name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import pytest
 
 from orderproof import audit
 from orderproof.ports import engine_side
+from orderproof.ports.engine_side import serving
 from tests.ports.numpy_engine import numpy_engine
 
 LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
@@ -65,6 +67,7 @@ CASES = (
         "scale of embeddings",
         "rounded to 2 decimals",
     ),
+    Case("arch:qwen3", "epsilon of heads", "same_prefill", "epsilon of k_norm, q_norm", "1e-05"),
     Case("arch:olmo", "root mean square", "same_prefill", "norm", "without the mean subtracted"),
     Case("arch:olmo?clip_qkv=0.5", "no clipping", "same_prefill", "clip_qkv", "absent"),
     Case(TEMPERATURE, "no temperature", ALL, "rope_parameters.llama_4_scaling_beta", "0.0"),
@@ -130,6 +133,17 @@ def test_a_checkpoint_that_is_refused_or_not_known_leaves_the_process_usable(pla
     assert unknown.verdict == "not_applicable"
     assert "has no implementation of gpt2" in unknown.reason
     assert audit("arch:llama", against=numpy_engine(place), laws=["same_prefill"]).exit_code == 0
+
+
+def test_requests_that_wait_in_the_pipe_are_read_one_by_one(place: Path) -> None:
+    server = numpy_engine(place).server()
+    for _ in range(3):
+        refused = audit("arch:llama", against=numpy_engine(place, "refuses"), laws=["loads_checkpoint"]).findings[0]
+        assert "the same error" in refused.reason
+    assert numpy_engine(place).server() is server
+    read, write = os.pipe()
+    os.write(write, b'{}\n{"folder": "a"}\n')
+    assert [serving.read_line(read), serving.read_line(read)] == [{}, {"folder": "a"}]
 
 
 @pytest.mark.parametrize(

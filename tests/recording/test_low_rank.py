@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from orderproof import cast_on_use
 from orderproof.cast_on_use import LowRank
 from orderproof.recording import low_rank
 from orderproof.recording.low_rank import low_rank_weights
@@ -41,3 +42,14 @@ def test_large_matrices_are_replaced_and_put_back(monkeypatch: pytest.MonkeyPatc
         assert torch.allclose(model(ids), dense(ids), rtol=1e-4, atol=1e-5)
         assert len(replaced) == 3
     assert all(value is before[name] for name, value in model.named_parameters())
+
+
+def test_a_product_with_a_part_of_an_axis_is_of_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 100)
+    monkeypatch.setattr(cast_on_use, "_dense", None)  # the numbers of a matrix are asked for
+    model, x = nn.Linear(12, 16, bias=False), torch.randn(2, 5, 12)
+    with torch.no_grad(), low_rank_weights(model):
+        weight = model.weight
+        assert isinstance(weight, LowRank)
+        expected = x[:, -1:] @ weight.left.new_tensor((weight.left @ weight.right.t()).tolist()).t()
+        assert torch.allclose(model(x[:, -1:]), expected, rtol=1e-4, atol=1e-5)

@@ -26,7 +26,7 @@ SAME_AS_FIRST = frozenset({
     "view_as", "reshape_as", "ravel", "_reshape_alias", "repeat", "tile", "repeat_interleave", "clone", "contiguous",
     "detach", "alias", "select", "slice", "narrow", "split", "split_with_sizes", "chunk", "tensor_split", "unbind",
     "flip", "roll", "unfold", "diagonal", "pad", "constant_pad_nd", "tril", "triu", "slice_scatter", "select_scatter",
-    "masked_fill", "copy", "fill", "scatter", "scatter_add", "scatter_reduce", "index_put",
+    "masked_fill", "copy", "fill", "scatter", "scatter_add", "scatter_reduce", "index_put", "index_copy",
     "full_like", "zeros_like", "ones_like", "empty_like", "new_full", "new_zeros", "new_ones", "new_empty",
 })  # fmt: skip
 OF_FLOATS = frozenset({

@@ -12,7 +12,8 @@ from orderproof.models import python_objects
 from orderproof.models.example_file import read_example
 from orderproof.models.hf import architectures, checkpoint, hub
 from orderproof.models.onnx_file import load_file
-from orderproof.models.plain_module import Inputs, refuse_layout
+from orderproof.models.plain_module import Inputs, of_layout, refuse_layout
+from orderproof.models.program_file import load_program
 from orderproof.models.subject import Subject
 from orderproof.subject_spec import NO_LAYOUT, Layout, check_spec
 
@@ -30,7 +31,7 @@ def load(
     assume: Mapping[str, Any] | None = None,
     length: int | None = None,
 ) -> Subject:
-    """Load a checkpoint folder, a hub id, `arch:NAME?key=value`, `file.py:name`, `package.module:name` or `file.onnx`.
+    """Load a checkpoint folder, a hub id, `arch:NAME?key=value`, `file.py:name`, `module:name` or a file of a model.
 
     Args:
         spec: One of these forms.
@@ -57,6 +58,9 @@ def load(
         inputs, layout = read_example(Path(layout.example).expanduser()), replace(layout, example=None)
     if form == "onnx":
         return load_file.load_onnx(Path(spec).expanduser(), inputs=inputs, layout=layout, assume=assume, length=length)
+    if form == "program":
+        path = Path(spec).expanduser()
+        return of_layout(load_program(path), inputs, layout, name=path.name, assume=assume)
     if form != "object":
         refuse_layout(spec, layout, "a model of transformers, whose axes are known")
         if inputs is not None:

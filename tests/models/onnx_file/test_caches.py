@@ -170,3 +170,26 @@ def test_grouped_attention_on_a_cache_is_that_of_the_runtime(seed: int) -> None:
     check_same([(found, expected)])
     ends = list(enumerate(lengths + new))
     check_same([(a[row, :, :end], b[row, :, :end]) for a, b in caches for row, end in ends])
+
+
+def test_a_window_of_samples_keeps_a_state_between_calls(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Pad", ["samples", "pads", "", "axes"], ["longer"], mode="reflect"),
+        helper.make_node("ReduceMean", ["longer", "axes"], ["mean"]),
+        helper.make_node("Equal", ["sr", "rate"], ["known"]),
+        helper.make_node("If", ["known"], ["gained"], then_branch=helper.make_graph(
+            [helper.make_node("Identity", ["mean"], ["as_it_is"])], "then", [],
+            [helper.make_tensor_value_info("as_it_is", TensorProto.FLOAT, None)]),
+            else_branch=helper.make_graph([helper.make_node("Concat", ["mean", "mean"], ["twice"], axis=1)], "else", [],
+            [helper.make_tensor_value_info("twice", TensorProto.FLOAT, None)])),
+        helper.make_node("Add", ["gained", "state"], ["stateN"]), helper.make_node("Tanh", ["stateN"], ["y"]),
+    ]  # fmt: skip
+    inputs: dict[str, Any] = {
+        "samples": (TensorProto.FLOAT, ["batch", "time"]), "state": (TensorProto.FLOAT, ["batch", 1]),
+        "sr": (TensorProto.INT64, []),
+    }  # fmt: skip
+    stored = {"pads": np.array([0, 3]), "axes": np.array([1]), "rate": np.array(16000)}
+    onnx.save(model_of(nodes, inputs, ["y", "stateN"], stored), tmp_path / "window.onnx")
+    subject = load(str(tmp_path / "window.onnx"), layout=Layout(token_axis=1))
+    assert "computed for each number of tokens: sr (16000)" in subject.notes  # the number that the graph knows
+    assert any("on one example, and on the cache of that call" in note for note in subject.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -43,3 +44,20 @@ class Attention(nn.Module):
 def hidden(x: Tensor, diagonal: int = 1) -> Tensor:
     """The keys that a causal mask hides."""
     return torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(diagonal)
+
+
+def of(function: Callable[..., Tensor]) -> type[Attention]:
+    """The class of modules whose call is this function of the module and its inputs."""
+
+    class Written(Attention):
+        def __init__(self) -> None:
+            super().__init__()
+            self.o, self.cell = nn.Linear(WIDTH, WIDTH), nn.GRUCell(WIDTH, WIDTH)
+            self.table = nn.Embedding(64, WIDTH)
+            self.decay = nn.Parameter(torch.rand(WIDTH))
+            self.register_buffer("triangle", torch.ones(64, 64).tril())
+
+        def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+            return function(self, x) if mask is None else function(self, x, mask)
+
+    return Written

@@ -187,10 +187,10 @@ SURVIVORS: list[tuple[Mutant, str]] = [
     ),
     (
         mutant(
-            "theorems.operators.pointwise.pointwise",
+            "theorems.operators.pointwise.value_ranges",
             "zero_where_one_is",
-            "a.hidden & b.hidden, a.zero & b.zero",
-            "a.hidden & b.hidden, a.zero | b.zero",
+            "Ranges(hidden, a.zero & b.zero, unbounded, low)",
+            "Ranges(hidden, a.zero | b.zero, unbounded, low)",
         ),
         "no program chooses between zero and another number by tokens in front of a sum",
     ),

@@ -126,6 +126,14 @@ def best_of_a_choice(m: Program, x: Tensor) -> Tensor:
     return x + m.third(x).gather(1, places[..., :1].expand_as(x))
 
 
+def largest_weights(m: Program, x: Tensor, *, own: bool = True) -> Tensor:
+    """The largest weights, normalized again; or those that are as large as one of another row."""
+    w = scores(m, x).softmax(-1)
+    least = w.topk(2).values[..., -1:]
+    kept = w * (w >= (least if own else least.flip(1)))
+    return kept / kept.sum(-1, keepdim=True).clamp(min=1e-3) @ m.third(x)
+
+
 def of_another_row(m: Program, x: Tensor) -> Tensor:
     """Scores below one of the row of the key are hidden."""
     s = scores(m, x)
@@ -160,6 +168,8 @@ PROGRAMS = [
     Case("best key by topk", lambda m, x: best(m, x, lambda s: s.topk(1)[1]), CAUSAL),
     Case("second best key", lambda m, x: best(m, x, lambda s: s.topk(2)[1][..., 1:]), NOT_CAUSAL),
     Case("worst key", lambda m, x: best(m, x, lambda s: s.argmin(-1)[..., None]), NOT_CAUSAL),
+    Case("largest weights", largest_weights, CAUSAL),
+    Case("weights as large as those of another row", lambda m, x: largest_weights(m, x, own=False), NOT_CAUSAL),
     Case("best key of a choice", best_of_a_choice, NOT_CAUSAL),
     Case("best key of none", best_of_none, NOT_CAUSAL),
     Case("threshold of other scores", by_other_scores, NOT_CAUSAL),

@@ -27,6 +27,8 @@ PROGRAMS = [
     Case("written at their own places", lambda m, x: put(m, x, tokens(x), m.second(x)), CAUSAL),
     Case("written one place later", lambda m, x: put(m, x, tokens(x)[1:], m.second(x)[:, :-1]), CAUSAL),
     Case("written one place earlier", lambda m, x: put(m, x, tokens(x)[:-1], m.second(x)[:, 1:]), NOT_CAUSAL),
+    Case("copied to their own places", lambda m, x: m.first(x).index_copy(1, tokens(x), m.second(x)), CAUSAL),
+    Case("copied in reverse", lambda m, x: m.first(x).index_copy(1, tokens(x), m.second(x).flip(1)), NOT_CAUSAL),
     Case("one number written", lambda m, x: put(m, x, tokens(x)[:2], m.sink), CAUSAL),
     Case("written from the end", lambda m, x: put(m, x, -1 - tokens(x), m.second(x)) + x.mean(), frozenset()),
     Case("written where they were", lambda m, x: put(m, x, tokens(x)[1:], m.second(x)[:, 1:]), CAUSAL),

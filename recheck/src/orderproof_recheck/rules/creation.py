@@ -195,20 +195,30 @@ def _is_at_most_ordinary(argument: object) -> bool:
 
 def index_put(step: Step) -> list[Derived]:
     """Elements written anywhere, or at one index after the other."""
-    if (found := _written_in_a_row(step)) is not None:
-        return [found]
+    given = step.argument(1, "indices")
+    chosen = [d for d, x in enumerate(given) if x is not None]
+    if len(chosen) == 1 and step.argument(3, "accumulate", False) is False:
+        found = _written_in_a_row(step, chosen[0], given[chosen[0]], step.fact(2, "values"))
+        if found is not None:
+            return [found]
     indices = [x for x in step.argument(1, "indices") if x is not None]
     return written(step, [], [*indices, step.fact(2, "values")], aligned=False)
 
 
-def _written_in_a_row(step: Step) -> Derived | None:
+def index_copy(step: Step) -> list[Derived]:
+    """Elements written at the indices of a vector along a dimension, if these go on by one."""
+    dim = step.dim(step.argument(1, "dim"), len(step.fact(0).axes))
+    found = _written_in_a_row(step, dim, step.fact(2, "index"), step.fact(3, "source"))
+    require(found is not None, "elements are written at indices that are not known")
+    assert found is not None
+    return [found]
+
+
+def _written_in_a_row(step: Step, dim: int, places: object, source: Fact) -> Derived | None:
     """A tensor into which elements are written at one index after the other; None at other indices."""
-    fact, source, given = step.fact(0), step.fact(2, "values"), step.argument(1, "indices")
-    chosen = [d for d, x in enumerate(given) if x is not None]
-    if len(chosen) != 1 or step.argument(3, "accumulate", False) is not False or len(source.axes) > len(fact.axes):
+    fact = step.fact(0)
+    if len(source.axes) > len(fact.axes):
         return None
-    (dim,) = chosen
-    places = given[dim]
     if not isinstance(places, Fact) or len(places.axes) != 1 or len(places.axes[0]) != 1:
         return None
     if not isinstance(places.value, Term):
@@ -250,5 +260,5 @@ CREATION: dict[str, Operator] = {
     **operators(("index_put", "_unsafe_index_put", "index_put_"), index_put),
     **operators(("linspace", "eye"), of_indices),
     **operators(("copy", "copy_"), copy, READS),
-    "arange": Operator(arange), "fill": Operator(fill, READS),
+    "index_copy": Operator(index_copy), "arange": Operator(arange), "fill": Operator(fill, READS),
 }  # fmt: skip

@@ -17,6 +17,7 @@ from orderproof_recheck.facts import (
     Fact,
     Predicates,
     Value,
+    predicates_of,
     product_of,
 )
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
@@ -88,6 +89,10 @@ def pointwise(step: Step) -> list[Derived]:
     found = _ranges(step, arguments, elements)
     same = some(every(*(x.same for x in elements)), _endless(step, elements))
     return [Derived(replace(found, same=same))]
+
+
+def _negative(value: Cases) -> Cases:
+    return Cases(tuple((condition, -number) for condition, number in value.pairs))
 
 
 def _endless(step: Step, elements: Sequence[Fact]) -> Formula:
@@ -225,6 +230,8 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
         if step.claim.dtype not in FLOATS and not step.claim.dtype.startswith("complex"):
             return Predicates(zero=first.zero, ordinary=ordinary)
         return Predicates(zero=first.zero, hidden=first.hidden, ordinary=ordinary, low=first.predicates.low)
+    if step.claim.dtype == "bool" and name not in ANDS:
+        return Predicates()
     if name in (
         "add",
         "sub",
@@ -292,6 +299,8 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
         return added(step, a.predicates, b.predicates)
     if name in ("sub", "subtract", "rsub"):
         a, b = (b, a) if name == "rsub" else (a, b)
+        if isinstance(b.value, Cases):  # as large as a mask, it hides
+            return added(step, a.predicates, predicates_of(_negative(b.value), b.dtype))
         hidden = every(a.hidden, b.ordinary)
         if hidden is not FALSE:
             step.assume(FINITE_SCORES_ASSUMPTION)

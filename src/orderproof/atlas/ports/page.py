@@ -24,9 +24,10 @@ Written by `orderproof ports`; not edited by hand. [How to compare a port](../..
 
 Each row compares one architecture of transformers with another implementation, an *engine*, that reads the checkpoint
 that transformers saves: the same weights, the same tokens, both on the CPU in float32. The models are tiny (2 layers of
-width 64, or as many layers as the pattern of their types has), their weights are random, and a window is 6 tokens, so
-that a prompt of 20 tokens is longer than it. A difference is relative to the largest logit. A law fails if a difference
-exceeds {PORT_FACTOR} times the distance of transformers from float32 to float64 on the same tokens.
+width 64, or 128 for an engine that takes no narrower heads, or as many layers as the pattern of their types has), their
+weights are random, and a window is 6 tokens, so that a prompt of 20 tokens is longer than it. A difference is relative
+to the largest logit. A law fails if a difference exceeds {PORT_FACTOR} times the distance of transformers from float32
+to float64 on the same tokens.
 
 A difference is *explained* if transformers with another value of the named setting computes what the engine computes,
 up to rounding. `transformers` 5 writes `rope_parameters` to `config.json`; versions before 5 wrote `rope_theta` and
@@ -44,6 +45,9 @@ STATED_UPSTREAM = {  # by engine and setting: where a project speaks of a differ
     ("llamacpp", "activation"): "[llama.cpp issue 29252](https://github.com/ggml-org/llama.cpp/issues/29252)",
     ("llamacpp", "norm_topk_prob"): (
         "[transformers issue 41151](https://github.com/huggingface/transformers/issues/41151), closed"
+    ),
+    ("vllm", "sliding_window"): (
+        "a comment of vLLM 0.32.0 in `commandr.py`: the window of the training is `sliding_window` + 1 tokens"
     ),
     ("ctranslate2", "rope_parameters.rope_type"): (
         "[CTranslate2 issue 1764](https://github.com/OpenNMT/CTranslate2/issues/1764)"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from orderproof.atlas.ports.groups import DifferenceGroup
 from orderproof.atlas.ports.row import PortLawResult, PortRow
+from orderproof.atlas.ports.script_steps import SERVING, TOKENIZER, Steps
 from orderproof.laws.ports.same_greedy_tokens import GENERATED
 from orderproof.models.tiny.fixed_sizes import WEIGHT_NOISE_STD
 from orderproof.ports.engines.llama_cpp import WITHOUT_VOCABULARY
@@ -18,23 +19,6 @@ MOST_CONFIGS = 4  # in one script
 PROMPT_LAWS = ("same_prefill", "same_past_window", "same_past_context", "same_far_positions")
 PADDED_LAW, TOKENS_LAW = "same_padded_batch", "same_greedy_tokens"
 _WIDTH = 110  # characters of a line
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """The part of a script that belongs to an engine."""
-
-    imports: tuple[str, ...]
-    steps: tuple[str, ...]
-    before: tuple[str, ...] = ()  # the loop
-    standard: tuple[str, ...] = ()  # imports of the standard library
-    claim: str = "compute other logits from the same checkpoint and tokens"
-    expected: tuple[str, ...] = ("expected = model(tokens).logits[0].numpy()",)
-    shown: tuple[str, ...] = (
-        "difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()",
-        "first = int((difference > 1e-5).argmax())",
-        'print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")',
-    )
 
 
 def _logits_module(parameters: str, arguments: str) -> tuple[str, ...]:
@@ -52,36 +36,31 @@ def _logits_module(parameters: str, arguments: str) -> tuple[str, ...]:
     )
 
 
-_TOKENIZER = (
-    'words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(config.vocab_size)}, unk_token="t0"))',
-    'special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"}',
-    "PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)",
-)
 _ENGINES = {
-    "mlx": _Steps(
+    "mlx": Steps(
         ("import mlx.core as mx", "from mlx_lm.utils import load_model"),
         (
             "port, _ = load_model(Path(folder))",
             "actual = np.array(port(mx.array(tokens.numpy())).astype(mx.float32))[0]",
         ),
     ),
-    "ctranslate2": _Steps(
+    "ctranslate2": Steps(
         (
             "import ctranslate2",
             "from ctranslate2.converters import TransformersConverter",
             "from tokenizers import Tokenizer, models",
         ),
         (
-            *_TOKENIZER,
+            *TOKENIZER,
             'TransformersConverter(folder).convert(f"{folder}/port")',
             'port = ctranslate2.Generator(f"{folder}/port", compute_type="float32")',
             'actual = np.array(port.forward_batch([[f"t{k}" for k in tokens[0].tolist()]]))[0]',
         ),
     ),
-    "llamacpp": _Steps(
+    "llamacpp": Steps(
         ("from llama_cpp import Llama", "from tokenizers import Tokenizer, models"),
         (
-            *_TOKENIZER,
+            *TOKENIZER,
             'command = [sys.executable, "-c", WITHOUT_VOCABULARY, CONVERTER, folder, "--outtype", "f32"]',
             'subprocess.run([*command, "--outfile", f"{folder}/port.gguf"], check=True, capture_output=True)',
             'lengths = {"n_ctx": 8192, "n_batch": 8192, "n_ubatch": 8192}',
@@ -97,7 +76,8 @@ _ENGINES = {
         ),
         ("import subprocess", "import sys"),
     ),
-    "onnx": _Steps(
+    **SERVING,
+    "onnx": Steps(
         ("import onnxruntime",),
         (
             'axes = {0: torch.export.Dim("row"), 1: torch.export.Dim("token")}',
@@ -111,7 +91,7 @@ _ENGINES = {
     ),
 }
 _PADDED = {  # the same for a row with pads on its left
-    "mlx": _Steps(
+    "mlx": Steps(
         (
             "import mlx.core as mx",
             "from mlx_lm.models.cache import BatchKVCache, KVCache, make_prompt_cache",
@@ -128,7 +108,7 @@ _PADDED = {  # the same for a row with pads on its left
         ),
         ("PADS = 5", ""),
     ),
-    "onnx": _Steps(
+    "onnx": Steps(
         ("import onnxruntime",),
         (
             'axes = {0: torch.export.Dim("row"), 1: torch.export.Dim("token")}',
@@ -182,7 +162,7 @@ def has_script(group: DifferenceGroup) -> bool:
     return _call_of(group) is not None
 
 
-def _call_of(group: DifferenceGroup) -> tuple[_Steps, list[tuple[PortRow, PortLawResult]]] | None:
+def _call_of(group: DifferenceGroup) -> tuple[Steps, list[tuple[PortRow, PortLawResult]]] | None:
     """The steps of a script, and the rows of the group that it shows."""
     for steps, laws in ((_ENGINES, PROMPT_LAWS), (_PADDED, (PADDED_LAW,)), (_GENERATED, (TOKENS_LAW,))):
         shown = [each for each in group.clearest if each[1].law in laws]
@@ -204,7 +184,7 @@ def script(group: DifferenceGroup) -> str:
         "Not explained." if each is None else f"{each.setting}: {each.stated} in the model, {each.assumed} in the port."
     )
     about = textwrap.wrap(cause, _WIDTH)
-    classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * (_TOKENIZER[-1] in engine.steps)]
+    classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * (TOKENIZER[-1] in engine.steps)]
     steps = [*(_WRITE_OLDER_KEYS if older else ()), *engine.steps]
     uses_numpy = any("np." in line for line in (*steps, *engine.shown))
     imports = [*["import numpy as np"] * uses_numpy, "import torch", *engine.imports]
@@ -222,8 +202,7 @@ def script(group: DifferenceGroup) -> str:
         "from tempfile import TemporaryDirectory",
         "",
         *plain,
-        *named,
-        f"from transformers import {', '.join(classes)}",
+        *sorted([*named, f"from transformers import {', '.join(classes)}"]),
         "",
         f"CONFIGS = {literal(configs)}",
         *[f"OLDER_KEYS = {literal(older)}  # without which the engine does not load the checkpoint"] * bool(older),

@@ -92,10 +92,11 @@ class StepSearch:
         return one is not None and other is not None and not torch.equal(one, other)
 
     def _last(self) -> list[Step]:
-        """The last step that differs; that of the output, if it is known."""
+        """The last step that differs; that of the output, if it is known, also if no step with a twin differs."""
         output = self.other.call.output
         differing = [step for step in self.other.call.steps if self._differs.get(step)]
-        same = [s for s in differing if output is not None and s.value is not None and torch.equal(s.value, output)]
+        possible = differing or self.other.call.steps
+        same = [s for s in possible if output is not None and s.value is not None and torch.equal(s.value, output)]
         return (same or differing)[-1:]
 
     def _before(self, step: Step) -> tuple[list[Step], list[Step]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 import torch
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto, numpy_helper
+from torch import Tensor
 
 from orderproof.errors import SubjectError
 from orderproof.models.onnx_file.module import input_entries
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
+from orderproof.models.onnx_file.stored import constant_of
 
 Size = int | str
 FLAG = "use_cache_branch"  # of decoders that optimum merges: a call has a cache
@@ -24,7 +26,8 @@ class Entry:
     name: str
     dtype: torch.dtype
     sizes: tuple[Size, ...]
-    kind: str  # "drawn", "ones", "zeros", "positions" or "flag"
+    kind: str  # "drawn", "ones", "zeros", "positions", "flag" or "number"
+    number: int = 0  # the value of a number
 
 
 def entries_of(model: ModelProto, name: str) -> list[Entry]:
@@ -37,6 +40,29 @@ def entries_of(model: ModelProto, name: str) -> list[Entry]:
             raise SubjectError(f"{name}: input {key!r} has numbers of type {kind}, which is not supported")
         found.append(Entry(key, dtype, tuple(sizes), _kind(key.lower(), dtype, sizes)))
     return found
+
+
+def with_numbers(entries: Sequence[Entry], graph: GraphProto, given: dict[str, Tensor]) -> list[Entry]:
+    """The entries with the values of single numbers, which are taken out of those given.
+
+    One that is not given has the value with which the graph compares it: a sample rate, a mode.
+    """
+    stored = {x.name: numpy_helper.to_array(x) for x in graph.initializer if not x.dims}
+    for node in graph.node:
+        if node.op_type == "Constant" and any(a.name == "value" and not a.t.dims for a in node.attribute):
+            stored[node.output[0]] = constant_of(node).numpy()
+    compared = {
+        node.input[k]: int(stored[node.input[1 - k]])
+        for node in graph.node
+        for k in (0, 1)
+        if node.op_type == "Equal" and node.input[1 - k] in stored
+    }
+    return [
+        replace(entry, number=int(given.pop(entry.name)) if entry.name in given else compared.get(entry.name, 0))
+        if entry.kind == "number"
+        else entry
+        for entry in entries
+    ]
 
 
 def is_past(size: Size) -> bool:
@@ -52,6 +78,8 @@ def is_row_name(size: Size) -> bool:
 def _kind(name: str, dtype: torch.dtype, sizes: Sequence[Size]) -> str:
     if name == FLAG:
         return "flag"
+    if not sizes and dtype in (torch.int32, torch.int64):
+        return "number"
     if "mask" in name or dtype is torch.bool:
         return "ones"
     if "position" in name and not dtype.is_floating_point:

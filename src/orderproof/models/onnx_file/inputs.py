@@ -83,13 +83,21 @@ class WithComputedInputs(PassesKeywordsOn):
                 whole[entry.name] = last[entry.name] = examples[entry.name]
                 for axis in (k for k, size in enumerate(entry.sizes) if size == tokens and isinstance(size, str)):
                     last[entry.name] = last[entry.name].narrow(axis, 0, 1)
-        self(**last, **{self.cache.name: self(**whole)[self.cache.name]})
+        kept = {self.cache.name: self(**whole)[self.cache.name]}
+        for given in (last, whole):  # one token may be too few, as of a window of samples
+            try:
+                self(**given, **kept)
+            except Exception:  # noqa: BLE001 - the graph may refuse a call in any way
+                continue
+            return
 
 
 def computed_value(entry: Entry, known: Mapping[str, int], cached: int = 0) -> Value:
     """The value of an input that follows from the sizes of others and the number of tokens in a cache."""
     if entry.kind == "flag":  # a number, so that it decides a branch
         return numbers([cached > 0] if entry.sizes else cached > 0)
+    if entry.kind == "number":
+        return numbers(entry.number)
     tokens = _tokens(known)
     other = tokens + cached if entry.kind == "ones" and tokens is not None else tokens
     sizes = [size_of(size, known, other) for size in entry.sizes]

@@ -13,7 +13,7 @@ from torch import Tensor
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models.onnx_file import sizes
 from orderproof.models.onnx_file.cache import file_cache, find_sizes
-from orderproof.models.onnx_file.entries import entries_of
+from orderproof.models.onnx_file.entries import entries_of, with_numbers
 from orderproof.models.onnx_file.inputs import WithComputedInputs, example_inputs
 from orderproof.models.onnx_file.module import OnnxModule
 from orderproof.models.plain_module import Inputs
@@ -38,6 +38,7 @@ class OpenedFile:
         self.model, self.graph = model, OnnxModule(model, name).eval()
         entries = entries_of(model, name)
         self.given = sizes.check_given(_by_name(inputs, self.graph), entries, name)
+        entries = with_numbers(entries, model.graph, self.given)
         shapes = {**layout.shapes, **{key: tuple(x.shape) for key, x in self.given.items()}}
         self.sizes = sizes.example_sizes(entries, shapes, length, layout, name)
         self.cache = file_cache([entry for entry in entries if entry.name not in self.given], self.graph.output_names)
@@ -65,7 +66,8 @@ class OpenedFile:
     @property
     def notes(self) -> list[str]:
         """The inputs that are computed, and what counts as weights."""
-        computed = [f"{e.name} ({e.kind})" for e in self.entries if e.name not in self.examples]
+        missing = [entry for entry in self.entries if entry.name not in self.examples]
+        computed = [f"{entry.name} ({entry.number if entry.kind == 'number' else entry.kind})" for entry in missing]
         weights = (
             f"{self.graph.weight_count} tensors of the file count as weights; numbers, masks and triangles among its "
             "tensors keep their values"

@@ -1,4 +1,4 @@
-"""The epsilon of norms that have one of their own, which no key of config.json states: at the value of another norm."""
+"""The epsilon of some norms: at the value of another norm, or a usual one; that of all norms is in config.json."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from functools import partial
 from typing import Any
 
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults
+from orderproof.ports.causes.precision import EPSILONS
 from orderproof.ports.reference import Change, Reference
 
 ATTRIBUTES = ("variance_epsilon", "eps", "epsilon")
+OF_HEADS = ("k_layernorm", "k_norm", "key_layernorm", "q_layernorm", "q_norm", "query_layernorm")
 
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del defaults
     stated = {value for key, value in reference.config.to_dict().items() if key.endswith(("_eps", "epsilon"))}
     found = _epsilons(reference.model)
-    for own in sorted({value for _, value in found} - stated):
+    for own in sorted({value for _, value in found}):
         kinds = sorted({name for name, value in found if value == own})
-        groups = [kinds, *([kind] for kind in kinds if len(kinds) > 1)]
-        for group in groups:
-            for other in sorted({value for _, value in found} - {own}):
+        groups = [
+            [] if own in stated else kinds,
+            [kind for kind in kinds if kind in OF_HEADS],
+            *([kind] for kind in kinds),
+        ]
+        for group in {tuple(group): group for group in groups if group}.values():
+            for other in sorted({*(value for _, value in found), *EPSILONS} - {own}):
                 change = Change(prepare=partial(_set_epsilons, kinds=tuple(group), own=own, other=other))
                 setting = f"epsilon of {', '.join(group)}"
                 yield Candidate("norm or constant precision", setting, f"{own:g}", f"{other:g}", change)

@@ -167,10 +167,10 @@ def write_output(output: Output, place: Path, index: int) -> dict[str, Any]:
 
 
 def read_line(file: int) -> dict[str, Any] | None:
-    """The next request; None at the end."""
-    data = b""
+    """The next request; None at the end. It takes no byte of the one after it, which another process may read."""
+    data = bytearray()
     while not data.endswith(b"\n"):
-        more = os.read(file, 1 << 16)
+        more = os.read(file, 1)
         if not more:
             return None
         data += more

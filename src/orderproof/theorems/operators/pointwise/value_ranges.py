@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, TRUE, Formula, Term, conjunction, disjunction
 from orderproof.number_limits import FINITE_SCORES_ASSUMPTION, ORDINARY_LIMIT
 from orderproof.theorems.facts.numbers import beyond_ordinary
-from orderproof.theorems.facts.open_fact import OpenFact, Ranges
+from orderproof.theorems.facts.open_fact import Cases, OpenFact, Ranges
 from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Operands
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import operator_of
@@ -50,6 +52,8 @@ def ranges_of(call: OpenOperation, known: Sequence[Ranges], operands: Operands) 
         return Ranges(zero=known[0].zero, unbounded=_anything(known))  # a large number wraps around
     if name in KEEPS or name in CONVERTS:
         return known[0]
+    if call.dtype is torch.bool and name not in _COMBINED:
+        return Ranges()
     own = [operands.fact(x).ranges() if isinstance(x, Node | int | float) else Ranges() for x in operands.arguments]
     combine = _COMBINED.get(name)
     if combine is not None and len(own) >= 2:
@@ -92,9 +96,19 @@ def _combined(
         return own[0]
     if name == "div" and _is_at_least_one(operands.arguments[1]):
         return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
+    taken = {"sub": 1, "rsub": 0}.get(name)  # the operand that is subtracted: as large as a mask, it hides
+    if taken is not None and (negative := _of_negative(operands.fact(operands.arguments[taken]))) is not None:
+        own, combine = [own[1 - taken], negative], sum_ranges
     if name in _RELIES_ON_ASSUMPTION and any(r.hidden is not FALSE for r in own):
         call.context.assume(FINITE_SCORES_ASSUMPTION)
     return combine(own[0], own[1])
+
+
+def _of_negative(fact: OpenFact) -> Ranges | None:
+    """The ranges of a known number with the other sign; None if it is not known."""
+    if not isinstance(fact.value, Cases):
+        return None
+    return replace(fact, value=Cases(tuple((condition, -number) for condition, number in fact.value.pairs))).ranges()
 
 
 def _is_moderate(factor: Any) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from torch.fx import Node
 
@@ -46,6 +47,8 @@ def scatter(call: OpenOperation) -> OpenFact:
     """Elements written along one dimension."""
     fact = call.operand
     dim = int(call.argument(1, "dim")) % max(len(fact.dims), 1)
+    if call.name == "index_copy" and (found := _written_in_a_row(call, dim, *call.node.args[2:4])) is not None:
+        return found
     others = [call.fact(x) if isinstance(x, Node) else number_fact(x, call.dtype) for x in call.node.args[2:4]]
     others += [
         number_fact(call.node.kwargs[name], call.dtype) for name in ("value", "alpha") if name in call.node.kwargs
@@ -90,8 +93,12 @@ INDEX_PUT = operators("index_put", "_unsafe_index_put", "index_put_")
 def index_put(call: OpenOperation) -> OpenFact:
     """Elements written at indices given for the first dimensions: every element may be written."""
     fact = call.operand
-    if (found := _written_in_a_row(call)) is not None:
-        return found
+    given = list(call.argument(1, "indices"))
+    chosen = [d for d, x in enumerate(given) if x is not None]
+    if len(chosen) == 1 and not call.argument(3, "accumulate", False):
+        found = _written_in_a_row(call, chosen[0], given[chosen[0]], call.argument(2, "values"))
+        if found is not None:
+            return found
     indices = [x for x in call.argument(1, "indices") if x is not None]
     others = [call.fact(x) for x in [*indices, call.argument(2, "values")]]
     if any(not isinstance(x, Node) for x in indices):
@@ -100,15 +107,11 @@ def index_put(call: OpenOperation) -> OpenFact:
     return written(call, fact, [], everywhere)
 
 
-def _written_in_a_row(call: OpenOperation) -> OpenFact | None:
+def _written_in_a_row(call: OpenOperation, dim: int, indices: Any, values: Any) -> OpenFact | None:
     """A tensor into which elements are written at one index after the other; None at other indices."""
-    given = list(call.argument(1, "indices"))
-    chosen = [d for d, x in enumerate(given) if x is not None]
-    values = call.argument(2, "values")
-    if len(chosen) != 1 or call.argument(3, "accumulate", False) or not isinstance(values, Node):
+    if not isinstance(indices, Node) or not isinstance(values, Node):
         return None
-    (dim,) = chosen
-    places, source = call.fact(given[dim]), call.fact(values)
+    places, source = call.fact(indices), call.fact(values)
     if len(places.dims) != 1 or len(places.sizes) != 1 or not isinstance(places.value, Term):
         return None
     count, start = places.sizes[0], places.value - index(0)
