@@ -38,8 +38,9 @@ def test_it_prints_and_writes_a_row_for_each_size(
     monkeypatch.setattr(checkpoints, "write_checkpoint", lambda _folder, _millions: next(parameters))
     page = tmp_path / "page.md"
     assert checkpoints.main(["--millions", "20", "70", "--before", str(tmp_path), "--markdown", str(page)]) == 0
-    header, *lines = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    header, *lines, last = (line.split("\t") for line in capsys.readouterr().out.splitlines())
     first, second = (dict(zip(header, cells, strict=True)) for cells in lines)
+    assert "8 billion" in last[0]
     assert (first["seconds"], first["seconds / forward"], first["before: seconds"], first["ratio"]) == (
         "30.0", "60", "100.0", "0.30",
     )  # fmt: skip

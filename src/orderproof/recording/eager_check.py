@@ -61,12 +61,15 @@ def profiled_operators(*, hiding: bool = False) -> Iterator[list[str]]:
 
     """
     operators: list[str] = []
-    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
-    try:
+    another = _profiler_enabled()
+    settings = ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig())
+    try:  # a time limit may end the block right after the profiler was enabled
+        _enable_profiler_legacy(settings)
         yield operators
     finally:
-        for thread in _disable_profiler_legacy():
-            operators += _outermost(thread, hiding=hiding)
+        if not another and _profiler_enabled():
+            for thread in _disable_profiler_legacy():
+                operators += _outermost(thread, hiding=hiding)
 
 
 def _outermost(events: Sequence[Any], *, hiding: bool) -> Iterator[str]:

@@ -138,7 +138,7 @@ def test_the_clock_and_the_environment_are_no_errors_of_the_prover(monkeypatch: 
 def deviate(monkeypatch: pytest.MonkeyPatch, deviation: Deviation) -> None:
     """Let runs contradict each proof by this deviation."""
     for module in (relation, contradiction):
-        monkeypatch.setattr(module, "measured_deviation", lambda _: (deviation, True))
+        monkeypatch.setattr(module, "measured_deviation", lambda *_, **__: (deviation, True))
 
 
 def test_chance_that_repeats_once_is_still_found(monkeypatch: pytest.MonkeyPatch) -> None:

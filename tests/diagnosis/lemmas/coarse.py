@@ -110,7 +110,7 @@ COARSE = [
     Coarse(
         "a row of boundaries is read whole, also where only a part of it enters a result",
         ("whole", "known", "cut"),
-        ("bucketize.Scalar", "searchsorted.Tensor"),
+        ("bucketize.Scalar", "bucketize.Tensor", "searchsorted.Tensor"),
     ),
     Coarse(
         "only some elementwise operators are decided by one known operand; no other is known to be flat at a value",

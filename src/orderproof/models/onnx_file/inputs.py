@@ -15,6 +15,7 @@ import torch
 from onnx import ModelProto
 from torch import Tensor
 
+from orderproof.errors import UnsupportedCallError
 from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.onnx_file.cache import FileCache
 from orderproof.models.onnx_file.entries import Entry, is_past, is_row_name
@@ -48,6 +49,8 @@ class WithComputedInputs(PassesKeywordsOn):
         """The outputs by name; the inputs have the names of the file."""
         cache = self.cache
         past: Mapping[str, Tensor] | None = None if cache is None else inputs.pop(cache.name, None)
+        if past is not None and not isinstance(past, Mapping):
+            raise UnsupportedCallError("the cache of a file is a mapping of its outputs")
         cached = 0 if cache is None or past is None else cache.tokens(self.entries, past)
         known = {str(size): cached for entry in self.entries for size in entry.sizes if is_past(size)}
         rows, row_axis = 1, 0 if cache is None else cache.row_axis
