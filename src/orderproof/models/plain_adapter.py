@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -11,8 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.adapter import ModelAdapter, ModelOutput
-from orderproof.blocks import Decoder, Transformer
-from orderproof.blocks.transformer_adapter import TransformerAdapter
 from orderproof.errors import SubjectError, UnsupportedCallError, UsageError
 from orderproof.models.module_thresholds import module_thresholds
 from orderproof.models.roles.example_roles import ExampleRoles
@@ -166,9 +165,12 @@ def build_adapter(
     subject: Subject, original: nn.Module, arguments: NamedArguments, roles: ExampleRoles
 ) -> ModelAdapter:
     """The adapter of a plain module, which has these named arguments and inputs of these roles."""
-    if isinstance(original, Transformer):
+    blocks = sys.modules.get("orderproof.blocks")  # imported where the module is of them
+    if blocks is not None and isinstance(original, blocks.Transformer):
+        from orderproof.blocks.transformer_adapter import TransformerAdapter
+
         vocab_size = None if original.embedding is None else original.embedding.num_embeddings
-        causal = isinstance(original.stack, Decoder)
+        causal = isinstance(original.stack, blocks.Decoder)
         return TransformerAdapter(original, causal=causal, length=subject.default_length, vocabulary=vocab_size)
     if roles.cache is not None:
         from orderproof.models.caches.adapter import CachedModuleAdapter

@@ -17,7 +17,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from orderproof.blocks.sequence_parallel.local_ranks import run_on_ranks
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import move_second_half
@@ -51,6 +50,8 @@ def _compare_split(calls: CachedCalls, *, name: str) -> OutputPair:
 
 def _outputs_by_rank(calls: CachedCalls) -> list[list[Tensor]]:
     """The outputs of each rank in each split; the processes are started once for all splits."""
+    from orderproof.blocks.sequence_parallel.local_ranks import run_on_ranks
+
     tokens = _tokens(calls)
     positions = calls.default_position_ids(tokens.shape[1])
     calls.adapter.sequence_parallel(0, 2, torch.arange(tokens.shape[1] // 2))  # refused before processes are started

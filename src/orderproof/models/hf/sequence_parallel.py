@@ -14,7 +14,6 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from orderproof.blocks.sequence_parallel.all_gather import all_gather
 from orderproof.errors import UnsupportedCallError
 from orderproof.library_messages import suppress_warnings
 
@@ -37,6 +36,8 @@ def sequence_parallel_attention(model: Any, positions: Tensor, *, causal: bool) 
     Raises `UnsupportedCallError` if the attention function gets arguments that it does not support, or is not called.
     """
     from transformers import AttentionInterface
+
+    from orderproof.blocks.sequence_parallel.all_gather import all_gather
 
     calls = 0
 
