@@ -29,7 +29,7 @@ from tests.explain.page_actions import (
     words_of,
 )
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT), pytest.mark.slow]
 
 ENCODING_PAGE = Path(__file__).parents[2] / "docs/reference/encodings.md"
 STEPS = {"sinusoidal": "sinusoidal", "learned": "learned", "rope": "rotary", "alibi": "alibi", "t5": "t5"}

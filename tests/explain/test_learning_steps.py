@@ -15,7 +15,7 @@ from tests.explain.conftest import Open
 from tests.explain.examples import bare_head, numbers
 from tests.explain.page_actions import choose, matrix, number, same, same_digits, scrub, type_words, words_of
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT), pytest.mark.slow]
 
 WORDS = ["the", "cat", "chased", "the", "dog"]
 SWAPPED = [0, 4, 2, 3, 1]
