@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from orderproof import cast_on_use
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder, tiny_encoder
@@ -26,6 +27,13 @@ def precision(driver: ModelAdapter) -> Finding:
 def broken(found: Finding) -> list[str]:
     assert found.measurement is not None
     return [trial.description for trial in found.measurement.comparisons if trial.float32]
+
+
+def test_a_model_whose_float64_copy_counts_as_large_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = tiny_decoder()
+    size = sum(p.numel() * p.element_size() for p in driver.module.parameters())
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", size * 3 // 2)
+    assert precision(driver).verdict == "held"
 
 
 class HalfPositions(TransformerAdapter):

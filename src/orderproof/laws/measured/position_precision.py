@@ -96,9 +96,10 @@ def _excess_error(
     wide = float64_reference(calls, precision)
     all_shifts = [*NEAR_SHIFTS, *places]
     next_shifts = [place + 1 + place // BFLOAT16_INTEGER_LIMIT for place in places]
-    both = outputs_at_shifts(wide, [*all_shifts, *next_shifts], reach, wide.forward_at)
+    rows = _row_count(calls)  # not of the float64 copy, which may count as a large model where this one does not
+    both = outputs_at_shifts(wide, [*all_shifts, *next_shifts], reach, wide.forward_at, rows)
     exact, nearby = both.tensor_split([len(all_shifts)])
-    used = outputs_at_shifts(calls, all_shifts, reach, precision.forward)
+    used = outputs_at_shifts(calls, all_shifts, reach, precision.forward, rows)
     if not bool(exact.isfinite().all()) or not bool(used.isfinite().all()):
         return exact, used  # the measurement reports which
     errors = median_relative_differences(exact, used)
@@ -127,7 +128,8 @@ def _steps(calls: CachedCalls, *, places: list[int], reach: int) -> OutputPair |
     """The outputs [row, token, feature] before and after the step that changes too much; equal ones if none does."""
     starts = [*range(max(NEAR_SHIFTS)), *places]
     ends = [start + 1 for start in starts]
-    outputs = outputs_at_shifts(calls, [*starts, *ends], reach, calls.forward_at, every_token=True)
+    rows = _row_count(calls)
+    outputs = outputs_at_shifts(calls, [*starts, *ends], reach, calls.forward_at, rows, every_token=True)
     first, second = outputs.tensor_split(2)
     sizes = median_relative_differences(first, second)
     near = float(sizes[: max(NEAR_SHIFTS)].max())
@@ -140,12 +142,12 @@ def _steps(calls: CachedCalls, *, places: list[int], reach: int) -> OutputPair |
     note = (
         f"the step from shift {starts[worst]} changes them by {float(sizes[worst]):.2g}, the first ones by {near:.2g}"
     )
-    rows = [x[worst].reshape(_row_count(calls), -1, x.shape[-1]) for x in (first, second)]
-    return NotedOutputs(rows[0], rows[1], note)
+    before, after = (x[worst].reshape(rows, -1, x.shape[-1]) for x in (first, second))
+    return NotedOutputs(before, after, note)
 
 
 def outputs_at_shifts(
-    calls: CachedCalls, places: list[int], reach: int, call: PositionedForward, *, every_token: bool = False
+    calls: CachedCalls, places: list[int], reach: int, call: PositionedForward, rows: int, *, every_token: bool = False
 ) -> Tensor:
     """The outputs [shift, row and token, feature] of the second half of the tokens, shifted by each of these.
 
@@ -154,7 +156,7 @@ def outputs_at_shifts(
     Every call also has rows that end at the last position: frequencies that depend on the largest position of a call,
     or of all calls before it (dynamic scaling), are then the same in the calls that are compared.
     """
-    count, rows = calls.default_length, _row_count(calls)
+    count = calls.default_length
     all_places = torch.tensor([*places, reach - count])
     tokens = torch.cat([calls.sample_tokens(count, rows=rows)] * len(all_places))
     second_half = torch.arange(count) >= count // 2
