@@ -130,5 +130,5 @@ def _casts(func: OpOverload, args: Any, kwargs: Any, kind: str, dtype: torch.dty
         with torch.autocast(kind, dtype, cache_enabled=False), mode:
             func(*given, **options)
     except _Stopped:
-        pass
+        pass  # raised by `mode` at the operator, before which all its casts are made
     return mode.found

@@ -41,7 +41,7 @@ def message(body: bytes) -> str:
         found = answer.get("error", answer)
         text = str(found.get("message", text) if isinstance(found, dict) else found)
     except (ValueError, AttributeError):
-        pass
+        pass  # no JSON, or no object: the text itself is the message
     return " ".join(text.split())[:SHOWN_CHARACTERS] or "nothing"
 
 

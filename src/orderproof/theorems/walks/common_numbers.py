@@ -62,7 +62,7 @@ def without_common_numbers(call: OpenOperation, rule: Rule, result: OpenFacts) -
         if known and _cancels(call, known):
             return _either(result, _applied(call, rule, {x: one.rest for x, one in known.items()}))
     except NotCovered:
-        pass
+        pass  # nothing cancels that could be followed: the result without it still holds
     return result
 
 
