@@ -1,8 +1,8 @@
-"""Which tensors of a stored program count as weights: a file or a traced program does not say."""
+"""Tensors of a stored or traced program: which count as weights, and the submodules that hold them by name."""
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from orderproof.number_limits import ORDINARY_LIMIT
 
@@ -23,3 +23,24 @@ def is_weight(tensor: Tensor) -> bool:
     size = square.shape[-1]
     triangle = square.shape[-2] == size and any(not bool(half.any()) for half in (square.triu(1), square.tril(-1)))
     return not two_values and not triangle
+
+
+def hold(module: nn.Module, name: str, tensor: Tensor, *, weight: bool) -> tuple[nn.Module, str]:
+    """Keep a tensor as a parameter or a buffer; the submodule that has it, and its name there.
+
+    `layers.0.kernel` is `kernel` of the submodule `layers.0`. A name that a module has already gets underscores.
+    """
+    *folders, last = (part or "_" for part in name.split("."))
+    place = module
+    for folder in folders:
+        key = f"{folder}_" if hasattr(place, folder) and folder not in place._modules else folder
+        if key not in place._modules:
+            place.add_module(key, nn.Module())
+        place = place.get_submodule(key)
+    while hasattr(place, last):
+        last = f"{last}_"
+    if weight:
+        place.register_parameter(last, nn.Parameter(tensor, requires_grad=False))
+    else:
+        place.register_buffer(last, tensor)
+    return place, last

@@ -14,6 +14,7 @@ from orderproof.models.forward_arguments import PassesKeywordsOn
 from orderproof.models.jax_function.loops import Loop
 from orderproof.models.jax_function.process import JaxProcess
 from orderproof.models.jax_function.program import JaxProgram
+from orderproof.models.stored_weights import hold
 from orderproof.recording.recording import needs_operators
 
 
@@ -38,28 +39,12 @@ class JaxModule(nn.Module):
         self.loop = Loop()  # a module of this package in which a recording finds loops
         self.calls_jax = False
         self.weights = nn.Module()  # apart from the names of this class
-        self.places: list[tuple[nn.Module, str]] = [self._hold(name, x) for name, x in weights.items()]
+        self.places = [hold(self.weights, name, x, weight=x.is_floating_point()) for name, x in weights.items()]
         self.register_buffer("real", torch.zeros(()), persistent=False)
         if open_program is not None:
             self.add_module("program", open_program)
         self.has_open_program = open_program is not None
         process.weights = [x.detach().clone() for x in self.parameters()]
-
-    def _hold(self, name: str, weight: Tensor) -> tuple[nn.Module, str]:
-        *folders, last = [part or "_" for part in name.split(".")] or ["weight"]
-        place = self.weights
-        for folder in folders:
-            key = f"{folder}_" if hasattr(place, folder) and folder not in place._modules else folder
-            if key not in place._modules:
-                place.add_module(key, nn.Module())
-            place = place.get_submodule(key)
-        while hasattr(place, last):
-            last = f"{last}_"
-        if weight.is_floating_point():
-            place.register_parameter(last, nn.Parameter(weight, requires_grad=False))
-        else:
-            place.register_buffer(last, weight)
-        return place, last
 
     def forward(self, *inputs: Tensor) -> dict[str, Tensor]:
         """The outputs by name. Raises `SubjectError` for shapes that JAX refuses."""

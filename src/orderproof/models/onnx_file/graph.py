@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from orderproof.models.onnx_file.operation import Operation, function_of
 from orderproof.models.onnx_file.stored import attribute_of, constant_of, tensor_of
 from orderproof.models.onnx_file.values import Value, numbers
-from orderproof.models.stored_weights import is_weight
+from orderproof.models.stored_weights import hold, is_weight
 
 MAX_NUMBERS = 64  # a list of integers up to this length is a shape, or a list of axes
 
@@ -77,20 +77,8 @@ class OnnxGraph(nn.Module):
         if listed and (tensor.dtype in (torch.int32, torch.int64) or (tensor.dtype is torch.bool and tensor.ndim == 0)):
             self.numbers[name] = numbers(tensor.tolist())
             return
-        *folders, last = (part or "_" for part in name.strip("/").replace("/", ".").split("."))
-        place: nn.Module = self
-        for folder in folders:
-            key = f"{folder}_" if hasattr(place, folder) and folder not in place._modules else folder
-            if key not in place._modules:
-                place.add_module(key, nn.Module())
-            place = place.get_submodule(key)
-        while hasattr(place, last):
-            last = f"{last}_"
-        if is_weight(tensor):
-            place.register_parameter(last, nn.Parameter(tensor, requires_grad=False))
-        else:
-            place.register_buffer(last, tensor)
-        self.places[name] = (place, last)
+        path = name.strip("/").replace("/", ".")
+        self.places[name] = hold(self, path, tensor, weight=is_weight(tensor))
 
     def _step(self, step: OnnxNode, path: str) -> OnnxNode:
         while hasattr(self, path):
