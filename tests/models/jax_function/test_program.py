@@ -123,6 +123,8 @@ def test_a_translation_that_computes_something_else_is_refused() -> None:
     check_agreement("by hand", model, [x], {"output": x.exp() * (1 + 1e-7)})
     with pytest.raises(SubjectError, match="another output 'output' than JAX"):
         check_agreement("by hand", model, [x], {"output": x.exp() * 1.0001})
+    with pytest.raises(SubjectError, match=r"an output 'output' of shape \[3\], where JAX gives \[2\]"):
+        check_agreement("by hand", model, [x], {"output": x[:2]})
 
 
 def test_softmax_is_recognized_only_if_its_axis_is_that_of_its_maximum() -> None:

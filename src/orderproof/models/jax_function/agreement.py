@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import SubjectError
+from orderproof.models.translation_rounding import gap, largest, unit
 
 SHARE = 8.0  # times the rounding of the translation: sums are taken in another order
 UNITS = 16  # in the last place of the largest number of the output
@@ -26,34 +27,12 @@ def check_agreement(name: str, module: nn.Module, inputs: Sequence[Tensor], expe
     for key, x in found.items():
         other = expected[key]
         if x.shape != other.shape:
-            raise SubjectError(f"{name}: {_differs(key)} of shape {list(x.shape)}, not {list(other.shape)}; {REPORT}")
-        own, gap = _gap(x, wide[key]), _gap(other, wide[key])
-        allowed = max(SHARE * own, UNITS * _unit(x) * _largest(x))
-        if gap > allowed:
+            how = f"of shape {list(x.shape)}, where JAX gives {list(other.shape)}"
+            raise SubjectError(f"{name}: the translation to torch gives an output {key!r} {how}; please report it")
+        own, apart = gap(x, wide[key]), gap(other, wide[key])
+        allowed = max(SHARE * own, UNITS * unit(x) * largest(x))
+        if apart > allowed:
             raise SubjectError(
-                f"{name}: {_differs(key)} ({gap:.2g} apart, where rounding explains {allowed:.2g}); {REPORT}"
+                f"{name}: the translation to torch gives another output {key!r} than JAX ({apart:.2g} apart, where "
+                f"rounding explains {allowed:.2g}); please report it"
             )
-
-
-REPORT = "please report it"
-
-
-def _differs(key: str) -> str:
-    return f"the translation to torch gives another output {key!r} than JAX"
-
-
-def _unit(x: Tensor) -> float:
-    return torch.finfo(x.dtype).eps if x.is_floating_point() else 0.0
-
-
-def _largest(x: Tensor) -> float:
-    finite = x[x.isfinite()]
-    return float(finite.double().abs().max()) if finite.numel() else 0.0
-
-
-def _gap(x: Tensor, other: Tensor) -> float:
-    """The largest difference; infinite between a number and none."""
-    x, other = x.double(), other.double()
-    same = (x == other) | (x.isnan() & other.isnan())
-    gaps = torch.where(same, 0.0, (x - other).abs()).nan_to_num(nan=float("inf"))
-    return float(gaps.max()) if gaps.numel() else 0.0

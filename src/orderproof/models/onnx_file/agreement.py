@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from orderproof.errors import SubjectError
 from orderproof.models.onnx_file.graph import OnnxNode
+from orderproof.models.translation_rounding import gap, largest, unit
 
 UNITS = (4, 8, 16, 32)  # in the last place, of the change of each result: products of long vectors round several times
 SHARE = 2.0  # a difference may be this many times that of a run with changed results
@@ -27,18 +28,18 @@ def check_agreement(
 ) -> None:
     """Raise `SubjectError` for outputs that differ from the expected ones by more than rounding."""
     others = {key: torch.from_numpy(other) for key, other in zip(found, expected, strict=True)}
-    gaps = {key: _gap(x, others[key]) for key, x in found.items()}
-    explained = {key: OF_OUTPUT * _unit(x) * _largest(x) for key, x in found.items()}
+    gaps = {key: gap(x, others[key]) for key, x in found.items()}
+    explained = {key: OF_OUTPUT * unit(x) * largest(x) for key, x in found.items()}
     for number, units in enumerate(UNITS):
         if all(gaps[key] <= explained[key] for key in found):
             return
         with torch.no_grad(), _changed_results(graph, units, torch.Generator().manual_seed(number)):
             changed = graph(*given)
-        explained = {key: max(limit, SHARE * _gap(found[key], changed[key])) for key, limit in explained.items()}
-    for key, gap in gaps.items():
-        if not gap <= explained[key]:
+        explained = {key: max(limit, SHARE * gap(found[key], changed[key])) for key, limit in explained.items()}
+    for key, apart in gaps.items():
+        if not apart <= explained[key]:
             raise SubjectError(
-                f"{name}: the translation to torch gives another output {key!r} than ONNX Runtime ({gap:.2g} apart, "
+                f"{name}: the translation to torch gives another output {key!r} than ONNX Runtime ({apart:.2g} apart, "
                 f"where rounding explains {explained[key]:.2g}); please report it"
             )
 
@@ -60,24 +61,5 @@ def _changed_results(graph: nn.Module, units: int, generator: torch.Generator) -
 def _changed(x: Tensor, units: int, generator: torch.Generator) -> Tensor:
     if not x.is_floating_point():
         return x
-    share = (2 * torch.rand(x.shape, generator=generator, dtype=torch.float64) - 1) * units * _unit(x)
+    share = (2 * torch.rand(x.shape, generator=generator, dtype=torch.float64) - 1) * units * unit(x)
     return torch.where(x == x.round(), x, (x * (1 + share)).to(x.dtype))
-
-
-def _unit(x: Tensor) -> float:
-    return torch.finfo(x.dtype).eps if x.is_floating_point() else 0.0
-
-
-def _largest(x: Tensor) -> float:
-    finite = x[x.isfinite()]
-    return float(finite.double().abs().max()) if finite.numel() else 0.0
-
-
-def _gap(x: Tensor, other: Tensor) -> float:
-    """The largest difference; infinite between two shapes, and between a number and none."""
-    if x.shape != other.shape:
-        return float("inf")
-    x, other = x.double(), other.double()
-    same = (x == other) | (x.isnan() & other.isnan())
-    gaps = torch.where(same, 0.0, (x - other).abs()).nan_to_num(nan=float("inf"))
-    return float(gaps.max()) if gaps.numel() else 0.0
