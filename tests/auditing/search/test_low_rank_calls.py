@@ -87,6 +87,7 @@ def test_low_rank_shows_nothing_of_weights_or_without_a_control(kind: type[_Law]
     results = list(run_at_lengths(law(kind), calls, FLOAT32_TOLERANCE))
     assert not any(r.has_low_rank for r in results)
     assert not any(low for _, low in SEEN)
+    assert ("with_low_rank_weights" in vars(calls)) is law(kind).of_any_weights  # else nothing is copied
 
 
 def test_a_small_model_is_compared_with_its_own_weights() -> None:

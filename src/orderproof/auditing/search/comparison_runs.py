@@ -97,6 +97,16 @@ def float64_difference(comparison: Comparison, calls: CachedCalls, length: int) 
     return (relative_difference(*pair) if all(bool(torch.isfinite(x).all()) for x in pair) else None), ""
 
 
+def control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | None, str]:
+    """How far the control moves the output; None with the error if it cannot be run."""
+    try:
+        if calls.is_narrow and law.confirm_in_float64:  # whose rounding must not be taken for an effect
+            calls = (calls.as_before_the_first_call() or calls).float32
+        return relative_difference(*law.control(calls)[:2]), ""
+    except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
+        return None, failure_reason(error)
+
+
 def _run_once(
     comparison: Comparison, calls: CachedCalls, length: int, tolerance: float, law: MeasuredLaw, *,
     refuted_before: bool = False,

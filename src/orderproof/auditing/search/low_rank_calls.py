@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from orderproof.auditing.search.comparison_runs import ComparisonResult, run_comparison
-from orderproof.errors import failure_reason
+from orderproof.auditing.search.comparison_runs import ComparisonResult, control_difference, run_comparison
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw
-from orderproof.recording.execution import relative_difference
 from orderproof.tolerances import CONTROL_FACTOR
 
 LOW_RANK = (
@@ -33,7 +31,8 @@ class LowRankCalls:
 
     def held(self, comparison: Comparison, length: int) -> ComparisonResult | None:
         """The result of a comparison that holds; None if the model itself has to be compared."""
-        replaced = self.calls.with_low_rank_weights if self.began and not comparison.informational else None
+        may_replace = self.law.of_any_weights and self.began and not comparison.informational
+        replaced = self.calls.with_low_rank_weights if may_replace else None
         if replaced is None or not self._has_control(replaced):
             return None
         same = self._comparisons_at(replaced, length).get(comparison.description)
@@ -56,7 +55,7 @@ class LowRankCalls:
             moved, _ = control_difference(self.law, replaced)
             return moved is not None and moved >= CONTROL_FACTOR * self.tolerance
 
-        return self.law.of_any_weights and replaced.memoize(f"control of {self.law.name}", moves)
+        return replaced.memoize(f"control of {self.law.name}", moves)
 
     def _comparisons_at(self, replaced: CachedCalls, length: int) -> dict[str, Comparison]:
         if length not in self._comparisons:
@@ -66,13 +65,3 @@ class LowRankCalls:
                 found = []
             self._comparisons[length] = {each.description: each for each in found}
         return self._comparisons[length]
-
-
-def control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | None, str]:
-    """How far the control moves the output; None with the error if it cannot be run."""
-    try:
-        if calls.is_narrow and law.confirm_in_float64:  # whose rounding must not be taken for an effect
-            calls = (calls.as_before_the_first_call() or calls).float32
-        return relative_difference(*law.control(calls)[:2]), ""
-    except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
-        return None, failure_reason(error)
