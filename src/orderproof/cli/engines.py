@@ -63,7 +63,7 @@ def _install(chosen: Sequence[EnvironmentEngine]) -> None:
         label = engine.environment.label
         console.print(f"installing {label} in {engine.environment.folder}", soft_wrap=True)
         made = engine.install()
-        console.print(f"{label}: {'installed' if made else 'is there'}, {_size(engine.environment)}")
+        console.print(f"{label}: {'installed' if made else 'was installed before'}, {_size(engine.environment)}")
 
 
 def _remove(chosen: Sequence[EnvironmentEngine]) -> None:

@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from orderproof.ports.engines.engine import EngineError
-from orderproof.ports.environments.environment import RECORD, Environment, engines_folder
+from orderproof.ports.environments.environment import RECORD, VARIABLE, Environment, engines_folder
 
 GB = 10**9
 _NO_SPACE = "No space left on device"
@@ -29,7 +29,7 @@ class Requirements:
     distribution: str  # of the engine
     version: str  # the one that is installed if no other is asked for
     others: tuple[str, ...] = ()  # with their versions
-    left_out: tuple[str, ...] = field(default=())  # that pip chooses and that do not fit
+    left_out: tuple[str, ...] = ()  # that pip chooses and that do not fit
     gigabytes: float = 1.0  # that an installation needs
 
     def pinned(self, version: str) -> list[str]:
@@ -40,9 +40,8 @@ class Requirements:
 def install(environment: Environment, requirements: Requirements, check: Check) -> bool:
     """Make an environment; False if it is there. Nothing of one that fails is left. Raises `EngineError`."""
     try:
-        engines_folder().mkdir(parents=True, exist_ok=True)
         with environment.locked():
-            whole = Environment(environment.name, environment.version)  # another process may have made it
+            whole = Environment(environment.name, environment.version)  # read anew: another process may have made it
             if whole.is_installed:
                 return False
             whole.remove()  # what an interrupted one left
@@ -62,7 +61,7 @@ def _check_space(requirements: Requirements) -> None:
     if free < requirements.gigabytes * GB:
         raise EngineError(
             f"expected {requirements.gigabytes:g} GB free for {requirements.distribution} in {engines_folder()}; "
-            f"there are {free / GB:.1f}: free some, or set ORDERPROOF_ENGINES to another folder"
+            f"there are {free / GB:.1f}: free some, or set {VARIABLE} to another folder"
         )
 
 
