@@ -34,8 +34,6 @@ class Level(Enum):
 
 
 Known = Level | float | bool  # a number: the one at the index of the largest score
-
-
 EXACT = 16  # numbers up to this size have no rounding error in any dtype
 
 

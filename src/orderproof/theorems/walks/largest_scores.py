@@ -84,13 +84,17 @@ def _found(call: OpenOperation, part: int) -> Largest | None:
     return pointwise_level(call, known) if call.name in AT_LARGEST else None
 
 
-_RANKS = {"topk", "sort", "kthvalue", "median", "max", "min", "amax", "amin", "argmax"}
+_RANKS: dict[str, tuple[int, int | None]] = {  # the place of `dim` among the arguments, and its default
+    "topk": (2, -1), "kthvalue": (2, -1), "sort": (1, -1),
+    **dict.fromkeys(("median", "max", "min", "amax", "amin", "argmax"), (1, None)),
+}  # fmt: skip
 
 
 def _of_a_rank(call: OpenOperation, part: int) -> Largest | None:
     """Scores that are chosen by their rank, or the index of the largest."""
     scores, name = call.node.args[0], call.name
-    given: Any = call.argument(2 if name in ("topk", "kthvalue") else 1, "dim", None if name[0] in "ma" else -1)
+    place, default = _RANKS[name]
+    given: Any = call.argument(place, "dim", default)
     given = given[0] if isinstance(given, list | tuple) and len(given) == 1 else given
     is_number = not call.rank or not call.operand.dtype.is_floating_point
     if not isinstance(scores, Node) or not isinstance(given, int) or is_number:

@@ -35,8 +35,7 @@ def has_unit_diagonal(call: OpenOperation, matrix: Any) -> bool:
         return False
     if not all(isinstance(x, Node) for x in matrix.args) or call.rank_of(matrix) < 2:
         return False
-    shape = tuple(axis for axis in call.fact(matrix).shape)
-    operands = operands_of(OpenOperation(matrix, call.facts, (shape,), call.context))
+    operands = operands_of(OpenOperation(matrix, call.facts, (call.fact(matrix).shape,), call.context))
     first, second = (operands.fact(x) for x in matrix.args)
     pairs = [(first, second)] if operator_of(matrix) == "sub" else [(first, second), (second, first)]
     return any(_is_identity_plus(call, one, other) for one, other in pairs)
