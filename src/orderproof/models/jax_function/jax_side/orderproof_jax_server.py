@@ -8,6 +8,7 @@ ends when its standard input does.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -74,7 +75,7 @@ class Model:
         return [self.jax.numpy.asarray(x) for _, x in entries]
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Its inputs and weights, and its program for open sizes."""
+        """What it is, and its inputs and weights."""
         import numpy as np
 
         arrays = {f"weight {k}": np.asarray(x) for k, (_, x) in enumerate(self.weights)}
@@ -108,7 +109,7 @@ class Model:
     def limit(self, shapes: list[list[Any]], name: str, most: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """The largest size under a name, of those up to `most`, with which the model can be called; 0 without one."""
         sizes = {n: x.shape[d] for shape, (_, x) in zip(shapes, self.inputs, strict=True) for d, n in enumerate(shape)}
-        fits = self.jax.tree_util.Partial(self._fits, shapes, sizes, name)
+        fits = functools.partial(self._fits, shapes, sizes, name)
         low, high = sizes[name], sizes[name] * 2
         if not fits(low):
             return {"limit": 0}, {}

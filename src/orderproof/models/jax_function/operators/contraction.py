@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orderproof.models.jax_function.operators.elementwise import converted
-from orderproof.models.jax_function.operators.movement import _padded
+from orderproof.models.jax_function.operators.movement import padded
 from orderproof.models.jax_function.primitive import Primitive, Value, primitive
 
 
@@ -25,9 +25,9 @@ def dot_general(call: Primitive) -> Value:
     left_free = [d for d in range(a.ndim) if d not in (*left_sum, *left_batch)]
     right_free = [d for d in range(b.ndim) if d not in (*right_sum, *right_batch)]
     sizes = [b.shape[d] for d in right_free]
-    if not left_batch and not _is_one(left_free, left_sum, a):
+    if left_free and left_sum and not left_batch:
         left = _joined(_ordered(a, [*left_free, *left_sum]), len(left_free), len(left_sum))
-        right = _two_axes(_ordered(b, [*right_sum, *right_free]), len(right_sum))
+        right = _matrix(_ordered(b, [*right_sum, *right_free]), 0, len(right_sum))
         found = left @ right
         return found if len(right_free) == 1 else found.reshape([*(a.shape[d] for d in left_free), *sizes])
     batch = [a.shape[d] for d in left_batch]
@@ -41,11 +41,6 @@ def dot_general(call: Primitive) -> Value:
     return found.reshape([*batch, *(a.shape[d] for d in left_free), *sizes])
 
 
-def _is_one(free: Sequence[int], summed: Sequence[int], x: Tensor) -> bool:
-    del x
-    return not free or not summed
-
-
 def _ordered(x: Tensor, axes: Sequence[int]) -> Tensor:
     return x if list(axes) == list(range(x.ndim)) else x.permute(list(axes))
 
@@ -53,11 +48,6 @@ def _ordered(x: Tensor, axes: Sequence[int]) -> Tensor:
 def _joined(x: Tensor, free: int, summed: int) -> Tensor:
     """[..., summed axes] with these as one axis."""
     return x if summed == 1 else x.flatten(free)
-
-
-def _two_axes(x: Tensor, first: int) -> Tensor:
-    """The first axes as one, and the others as one."""
-    return _matrix(x, 0, first)
 
 
 def _matrix(x: Tensor, batch: int, first: int) -> Tensor:
@@ -82,8 +72,8 @@ def convolution(call: Primitive) -> Value:
     x, kernel = x.permute(list(numbers["lhs_spec"])), kernel.permute(list(numbers["rhs_spec"]))
     between = [n - 1 for n in call.param("lhs_dilation")]
     widths = [(low, high, n) for (low, high), n in zip(call.param("padding"), between, strict=True)]
-    x = _padded(x, [(0, 0, 0), (0, 0, 0), *((0, 0, n) for _, _, n in widths)], 0)
-    x = _padded(x, [(0, 0, 0), (0, 0, 0), *((low, high, 0) for low, high, _ in widths)], 0)
+    x = padded(x, [(0, 0, 0), (0, 0, 0), *((0, 0, n) for _, _, n in widths)], 0)
+    x = padded(x, [(0, 0, 0), (0, 0, 0), *((low, high, 0) for low, high, _ in widths)], 0)
     functions: dict[int, Any] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
     if x.ndim - 2 not in functions:
         raise call.refuse(f"{x.ndim - 2} axes")
@@ -104,7 +94,7 @@ def window(call: Primitive) -> Value:
     empty = {"sum": 0.0, "max": -float("inf"), "min": float("inf")}[call.name.rpartition("_")[2]]
     if not x.is_floating_point() and empty:
         raise call.refuse("integers")
-    x = _padded(x, [(low, high, 0) for low, high in call.param("padding")], empty)
+    x = padded(x, [(low, high, 0) for low, high in call.param("padding")], empty)
     gaps = call.param("window_dilation") or [1] * x.ndim
     for d, (size, stride, gap) in enumerate(zip(sizes, strides, gaps, strict=True)):
         if size == 1 and stride == 1:

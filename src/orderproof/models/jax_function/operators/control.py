@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orderproof.models.jax_function.loops import MAX_STACKED, Loop
+from orderproof.models.jax_function.loops import Loop
 from orderproof.models.jax_function.primitive import Primitive, Value, primitive
 from orderproof.models.jax_function.program import Body
 
@@ -20,12 +20,10 @@ def scan(call: Primitive) -> list[Value]:
     """A program for each entry of the first axis, in order or from the last one on."""
     body, count = call.param("jaxpr"), call.param("length")
     consts, carries = call.param("num_consts"), call.param("num_carry")
-    fixed, carried, scanned = (
-        call.inputs[:consts], call.inputs[consts : consts + carries], call.inputs[consts + carries :],
-    )  # fmt: skip
+    fixed, carried = call.inputs[:consts], call.inputs[consts : consts + carries]
     backward = bool(call.param("reverse"))
-    scanned = tuple(_flipped(call.tensor(k)) if backward else call.tensor(k) for k in
-                    range(consts + carries, len(call.inputs)))  # fmt: skip
+    scanned = [call.tensor(k) for k in range(consts + carries, len(call.inputs))]
+    scanned = list(map(_flipped, scanned)) if backward else scanned
     counted = _counted(body, consts, carried)
 
     def step(state: Sequence[Value], entries: Sequence[Tensor], k: Any) -> list[Any]:
@@ -117,6 +115,3 @@ def cond(call: Primitive) -> list[Value]:
             chosen = torch.where(which <= k, tensors[k], chosen)
         found.append(chosen)
     return found
-
-
-assert MAX_STACKED >= 1

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orderproof.models.jax_function.operators.movement import clamped
+from orderproof.models.jax_function.operators.movement import clamped, with_axes
 from orderproof.models.jax_function.primitive import Primitive, Value, primitive
 
 _REDUCTIONS = {
@@ -37,12 +37,7 @@ def gather(call: Primitive) -> Value:
     value = _fill(call, found)
     if not fills or value != value:
         return found
-    inside = torch.ones(index.shape[:-1], dtype=torch.bool)
-    for k, limit in enumerate(limits):
-        inside = inside & (index[..., k] >= 0) & (index[..., k] <= limit)
-    offsets = [int(d) for d in numbers["offset_dims"]]
-    inside = _with_offsets(inside, offsets)
-    return torch.where(inside, found, value)
+    return torch.where(_inside(index, limits, [int(d) for d in numbers["offset_dims"]]), found, value)
 
 
 def _rows(call: Primitive, x: Tensor, index: Tensor, numbers: Any, sizes: Sequence[Any]) -> Tensor | None:
@@ -83,7 +78,7 @@ def _indices(x: Tensor, starts: Sequence[Tensor], numbers: Any, sizes: Sequence[
         if d not in dropped:
             at = at + _along(sizes[d], next(windows), rank)
         if d in places:
-            at = at + _with_offsets(starts[places.index(d)], offsets)
+            at = at + with_axes(starts[places.index(d)], offsets)
         if d in own:
             batch = [k for k in range(rank) if k not in offsets]
             at = at + _along(x.shape[d], batch[theirs[own.index(d)]], rank)
@@ -95,10 +90,12 @@ def _along(size: Any, axis: int, rank: int) -> Tensor:
     return torch.arange(size, dtype=torch.int64).reshape([-1 if k == axis else 1 for k in range(rank)])
 
 
-def _with_offsets(x: Tensor, offsets: Sequence[int]) -> Tensor:
-    for d in sorted(offsets):
-        x = x.unsqueeze(d)
-    return x
+def _inside(index: Tensor, limits: Sequence[Any], windows: Sequence[int]) -> Tensor:
+    """True where all starts of a part are in its range, with axes of size one for those of the parts."""
+    inside = torch.ones(index.shape[:-1], dtype=torch.bool)
+    for k, limit in enumerate(limits):
+        inside = inside & (index[..., k] >= 0) & (index[..., k] <= limit)
+    return with_axes(inside, list(windows))
 
 
 def _fill(call: Primitive, found: Tensor) -> Any:
@@ -142,10 +139,7 @@ def scatter(call: Primitive) -> Value:
         flat = flat + at[d] * step
         step = step * x.shape[d]
     if "CLIP" not in str(call.param("mode")) and "PROMISE" not in str(call.param("mode")):
-        inside = torch.ones(index.shape[:-1], dtype=torch.bool)
-        for k, limit in enumerate(limits):
-            inside = inside & (index[..., k] >= 0) & (index[..., k] <= limit)
-        flat = torch.where(_with_offsets(inside, windows), flat, step)  # a place after the last one
+        flat = torch.where(_inside(index, limits, windows), flat, step)  # a place after the last one
     room = torch.cat([x.reshape(-1), torch.zeros(1, dtype=x.dtype)])
     flat, update = flat.reshape(-1), update.reshape(-1)
     if call.name == "scatter":

@@ -148,14 +148,15 @@ def pad(call: Primitive) -> Value:
     x, value = call.tensor(0), call.inputs[1]
     config = [tuple(entry) for entry in call.param("padding_config")]
     number = 0 if isinstance(value, Tensor) else value
-    padded = _padded(x, config, number)
+    found = padded(x, config, number)
     if isinstance(value, Tensor):
-        inside = _padded(torch.ones(x.shape, dtype=torch.bool), config, number=False)
-        return torch.where(inside, padded, value)
-    return padded
+        inside = padded(torch.ones(x.shape, dtype=torch.bool), config, number=False)
+        return torch.where(inside, found, value)
+    return found
 
 
-def _padded(x: Tensor, config: list[tuple[Any, Any, Any]], number: Any) -> Tensor:
+def padded(x: Tensor, config: list[tuple[Any, Any, Any]], number: Any) -> Tensor:
+    """A tensor with a number before, after and between the elements of each axis."""
     for d, (_, _, between) in enumerate(config):
         if between:
             size = x.shape[d]
