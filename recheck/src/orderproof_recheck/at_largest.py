@@ -20,9 +20,6 @@ from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Step
 
 ORDINARY, RANKED, PLACES, CHOSEN = "ordinary", "ranked", "places", "chosen"
-COPIES = frozenset({"clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "positive"})
-
-
 Known = str | float | bool | None
 
 

@@ -22,13 +22,12 @@ from orderproof_recheck.logic.formulas import FALSE, TRUE, some
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Atom, Term, integer
 from orderproof_recheck.rules.movement import broadcast_element
-from orderproof_recheck.rules.numbers import CONVERSIONS
+from orderproof_recheck.rules.numbers import CONVERSIONS, COPIES
 from orderproof_recheck.steps import Derived, Step
 
 Rule = Callable[[Step], list[Derived]]
 Known = Mapping[int, Common]  # by the place of the argument
 SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax"})
-COPIES = frozenset({"clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "positive"})
 
 
 def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> list[Derived]:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from orderproof_recheck.at_largest import (
     AT_LARGEST,
     CHOSEN,
-    COPIES,
     ORDINARY,
     PLACES,
     RANKED,
@@ -30,7 +29,7 @@ from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, Fact, Largest
 from orderproof_recheck.index_maps import Digits
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, opposite
 from orderproof_recheck.rules.movement import ONE, size_of
-from orderproof_recheck.rules.numbers import CONVERSIONS
+from orderproof_recheck.rules.numbers import CONVERSIONS, COPIES
 from orderproof_recheck.steps import Step
 
 RANKS = {"topk": 2, "kthvalue": 2, "sort": 1, "median": 1, "max": 1, "min": 1, "amax": 1, "amin": 1, "argmax": 1}

@@ -35,6 +35,7 @@ from orderproof_recheck.logic.terms import If, Term, floor_of, integer, remainde
 
 MAX_COMBINATIONS = 256
 CONVERSIONS = {"to", "_to_copy", "type_as"}
+COPIES = frozenset({"clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "positive"})
 
 
 def as_integer(value: Value) -> Term | None:

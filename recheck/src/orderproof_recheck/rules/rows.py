@@ -158,7 +158,7 @@ def largest(step: Step) -> list[Derived]:
     if isinstance(second, Fact) or "other" in step.kwargs:
         return pointwise(step)
     if step.name in ("max", "argmax") and type(second) is int and _may_hide(step):
-        return largest_score(step) if step.name == "max" else largest_score(step)[1:]
+        return largest_score(step)
     return extreme(step)
 
 

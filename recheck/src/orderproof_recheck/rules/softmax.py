@@ -106,7 +106,7 @@ def _other_places(step: Step, dim: int) -> list[tuple[Term, Term]]:
 
 
 def largest_score(step: Step) -> list[Derived]:
-    """The greatest score of a row, and where it is. A hidden score is not, if some score of its row is visible."""
+    """The greatest score of a row, where it is, or both. A hidden one is not, if some score of its row is visible."""
     fact = step.fact(0)
     rank, keep = len(fact.axes), len(step.shape) == len(fact.axes)
     given = step.argument(1, "dim")
@@ -119,11 +119,9 @@ def largest_score(step: Step) -> list[Derived]:
         return read(fact, [at if d == dim else own[d] for d in range(rank)], step.equal).predicates
 
     row = row_of(step, score, fact.axes[dim], [digit for digits in own for digit in digits])
-    return [Derived(Predicates(same=row.agrees, ordinary=row.counts, low=row.low)), *_places(step, row)]
-
-
-def _places(step: Step, row: Row) -> list[Derived]:
-    return [Derived(Predicates(same=row.agrees)) for _ in step.claims[step.name != "argmax" :]]
+    value = Derived(Predicates(same=row.agrees, ordinary=row.counts, low=row.low))
+    places = [Derived(Predicates(same=row.agrees)) for _ in step.claims]
+    return places if step.name == "argmax" else [value, *places[1:]]
 
 
 def softmax_of_moved(step: Step) -> list[Derived]:

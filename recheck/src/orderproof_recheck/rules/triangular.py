@@ -9,10 +9,9 @@ from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, integer
 from orderproof_recheck.operator import Operator
 from orderproof_recheck.rules.movement import broadcast_element, single, size_of
+from orderproof_recheck.rules.numbers import COPIES
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Derived, Step
-
-COPIES = frozenset({"clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "positive"})
 
 
 def solve_triangular(step: Step) -> list[Derived]:
