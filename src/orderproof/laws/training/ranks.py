@@ -86,22 +86,19 @@ def _rank(folder: Path, rank: int, count: int, work: Callable[[], Any]) -> Calla
         torch.set_num_threads(1)
         warnings.simplefilter("ignore")
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        store = distributed.FileStore(str(folder / "store"), count)  # type: ignore[attr-defined]
-        distributed.init_process_group("gloo", store=store, rank=rank, world_size=count, timeout=LONGEST)
-        _own[:] = [group for group in map(_group, range(count)) if isinstance(group, distributed.ProcessGroup)]
         try:
+            store = distributed.FileStore(str(folder / "store"), count)  # type: ignore[attr-defined]
+            distributed.init_process_group("gloo", store=store, rank=rank, world_size=count, timeout=LONGEST)
+            groups = [distributed.new_group([each]) for each in range(count)]  # all ranks make all groups
+            _own[:] = [groups[rank]]
             result = {"value": work()}
-        except Exception as error:  # noqa: BLE001 - the code of the user
+        except Exception as error:  # noqa: BLE001 - gloo, or the code of the user
             result = {"failure": str(error) if isinstance(error, UnsupportedCallError) else first_line(error)}
         path = folder / f"{rank}.json"
         path.with_suffix(".part").write_text(json.dumps(result), encoding="utf-8")
         path.with_suffix(".part").rename(path)
 
     return run
-
-
-def _group(rank: int) -> Any:
-    return distributed.new_group([rank])
 
 
 def _results(folder: Path, ranks: list[forked_process.ForkedProcess]) -> list[Any]:

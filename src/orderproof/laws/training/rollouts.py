@@ -72,9 +72,7 @@ class Generate(Rollout):
     """The `generate` of transformers: prompts with pads on the left in a batch, a cache, its generation_config."""
 
     name: str = "generate"
-    left_out: tuple[
-        str, ...
-    ] = ()  # logits processors of its generation_config, as temperature and top_k, by their class
+    left_out: tuple[str, ...] = ()  # classes of logits processors that its generation_config asks for, as of top_k
     cached: bool = True
     together: bool = True  # all prompts in one batch
     attention: str = ""  # of the model, if it is empty
