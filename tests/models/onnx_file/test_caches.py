@@ -12,6 +12,7 @@ import torch
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from orderproof import audit, prove
+from orderproof.errors import UnsupportedCallError
 from orderproof.models import load
 from orderproof.models.onnx_file.cache import file_cache
 from orderproof.models.onnx_file.entries import Entry
@@ -99,6 +100,14 @@ def test_laws_of_caches_hold_on_the_file(merged: bool, tmp_path: Path) -> None:
     assert (finding.verdict, finding.output) == ("proved", "logits")  # the cache is no output
     assert finding.theorem is not None
     assert finding.theorem.proved
+
+
+def test_what_is_no_cache_of_the_file_is_refused(tmp_path: Path) -> None:
+    onnx.save(decoder(), tmp_path / "decoder.onnx")
+    subject = load(str(tmp_path / "decoder.onnx"))
+    module = subject.module.get_submodule(subject.wrapped_path.rpartition(".")[0])
+    with pytest.raises(UnsupportedCallError, match="expected the cache that a call of the file returned.*; got list"):
+        module(past_key_values=[torch.zeros(2, 3, WIDTH)])
 
 
 def test_positions_that_restart_in_each_call_fail_at_their_node(tmp_path: Path) -> None:

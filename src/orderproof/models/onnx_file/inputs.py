@@ -50,7 +50,9 @@ class WithComputedInputs(PassesKeywordsOn):
         cache = self.cache
         past: Mapping[str, Tensor] | None = None if cache is None else inputs.pop(cache.name, None)
         if past is not None and not isinstance(past, Mapping):
-            raise UnsupportedCallError("the cache of a file is a mapping of its outputs")
+            raise UnsupportedCallError(
+                f"expected the cache that a call of the file returned, a mapping; got {type(past).__name__}"
+            )
         cached = 0 if cache is None or past is None else cache.tokens(self.entries, past)
         known = {str(size): cached for entry in self.entries for size in entry.sizes if is_past(size)}
         rows, row_axis = 1, 0 if cache is None else cache.row_axis
