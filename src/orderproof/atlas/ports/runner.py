@@ -94,7 +94,7 @@ def update_store(wanted: Sequence[RowRequest], store: PortStore, progress: Progr
             row = store.rows.get(empty.key)
             if row is None:
                 if request.engine.has_environment:  # one process for all rows
-                    with suppress(EngineError):
+                    with suppress(EngineError):  # each row says why it is not there
                         request.engine.prepare()
                 row = _row_in_process(request, empty)
                 store.append(row)

@@ -180,7 +180,7 @@ def _cause(
         try:
             other = setting.engine.log_probabilities(step.model, documents)
         except UnsupportedCallError:
-            continue
+            continue  # a setting that the model does not take explains nothing
         if _difference(in_loss, other)[0] <= least:
             return f": {setting.text}", setting.remedy, False
     return ", for no setting that was tried", "", False

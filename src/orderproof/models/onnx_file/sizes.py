@@ -93,7 +93,7 @@ def token_axis(
     try:
         axes = resolve_token_axes(tuple(examples[entry.name] for entry in chosen), stated, name)
     except (SubjectError, UsageError):
-        return None
+        return None  # the subject is built with the same axes later, and says what is wrong with them
     return next((entry, axis) for entry, axis in zip(chosen, axes, strict=True) if axis is not None)
 
 
