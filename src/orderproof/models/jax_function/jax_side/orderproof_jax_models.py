@@ -92,10 +92,24 @@ def callee(value: Any) -> Callee:
     names, by_name = _named(model, inputs, skip=0 if variables is None else 1)
     if variables is None:
         return Callee("function", lambda _, *args: _called(model, names, args, by_name), (), names, by_name)
+    weights, whole = _weights(variables)
     return Callee(
-        "function", lambda w, *args: _called(lambda *a, **k: model(w, *a, **k), names, args, by_name),
-        variables, names, by_name,
+        "function", lambda w, *args: _called(lambda *a, **k: model(whole(w), *a, **k), names, args, by_name),
+        weights, names, by_name,
     )  # fmt: skip
+
+
+def _weights(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The weights in the first argument of a function, and that argument with other weights.
+
+    A module of Equinox is a tree whose leaves are also flags and functions.
+    """
+    equinox = _loaded("equinox")
+    modules = equinox and jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, equinox.Module))
+    if not any(isinstance(x, equinox.Module) for x in modules or ()):
+        return tree, lambda weights: weights
+    weights, rest = equinox.partition(equinox.nn.inference_mode(tree), equinox.is_inexact_array)
+    return weights, lambda weights: equinox.combine(weights, rest)
 
 
 def _called(function: Callable[..., Any], names: Any, args: Sequence[Any], by_name: Any) -> Any:
@@ -174,9 +188,8 @@ def _linen(model: Any, variables: Any, inputs: Any) -> Callee | None:
 
 def _equinox(model: Any, variables: Any, inputs: Any) -> Callee | None:
     equinox = _loaded("equinox")
-    if equinox is None or not isinstance(model, equinox.Module):
-        return None
-    del variables
+    if equinox is None or not isinstance(model, equinox.Module) or variables is not None:
+        return None  # with three values it is a function, which `filter_jit` makes a module
     model = equinox.nn.inference_mode(model)
     weights, rest = equinox.partition(model, equinox.is_inexact_array)
     names, by_name = _named(model, inputs)
