@@ -86,3 +86,9 @@ def test_orbits_are_those_of_the_generated_group() -> None:
 )
 def test_cycle_notation_of_examples(p: list[int], text: str) -> None:
     assert cycle_notation(np.array(p, dtype=np.int64)) == text
+
+
+def test_cycle_notation_of_many_tokens_is_short() -> None:
+    forward = np.arange(2048, dtype=np.int64)
+    assert cycle_notation(np.roll(forward, -1)) == "(0 1 2 ... 2047)"
+    assert cycle_notation(forward[::-1]) == "(0 2047)(1 2046)(2 2045)...(1023 1024)"

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 Permutation = NDArray[np.int64]
 
+# The most loops, and the most entries of one, that cycle notation writes out.
+MOST_ENTRIES = 20
+
 
 def identity(size: int) -> Permutation:
     """The identity permutation."""
@@ -74,7 +77,7 @@ def orbit_representatives(generators: tuple[Permutation, ...]) -> Permutation:
 
 
 def cycle_notation(p: Permutation) -> str:
-    """Cycle notation: ``(0 3)(1 2)``; ``()`` for the identity."""
+    """Cycle notation: ``(0 3)(1 2)``; ``()`` for the identity; dots in the place of what is too long to be read."""
     seen: set[int] = set()
     parts = []
     for start in range(len(p)):
@@ -85,5 +88,9 @@ def cycle_notation(p: Permutation) -> str:
             seen.add(i)
             loop.append(str(i))
             i = int(p[i])
+        if len(loop) > MOST_ENTRIES:
+            loop[3:-1] = ["..."]
         parts.append("(" + " ".join(loop) + ")")
+    if len(parts) > MOST_ENTRIES:
+        parts[3:-1] = ["..."]
     return "".join(parts) or "()"
