@@ -16,9 +16,10 @@ def read_example(path: Path) -> dict[str, Tensor]:
     """The arrays of a file of `numpy.savez` as tensors, by name. Raises `UsageError`."""
     what = f"expected --example with a file that numpy.savez wrote; {str(path)!r}"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise UsageError(f"{what} has one array without a name")
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):  # an array, of a file of numpy.save, has no `with`
+            raise UsageError(f"{what} has one array without a name")
+        with file:
             arrays = {name: file[name] for name in file.files}
     except OSError as error:
         raise UsageError(f"{what} cannot be read: {error.strerror or first_line(error)}") from error

@@ -13,6 +13,7 @@ from onnx import helper
 from orderproof import prove
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models import load
+from orderproof.models.example_file import read_example
 from orderproof.subject_spec import Layout, parse_layout
 from tests.models.onnx_file.graphs import model_of, windows_model
 
@@ -58,6 +59,12 @@ def test_an_example_file_gives_the_inputs_that_it_has(saved: str, tmp_path: Path
         assert first.dtype is torch.float32
         assert float(first.mean()) > 40
         assert float(second.mean()) < 10
+
+
+def test_an_example_file_of_one_array_is_one_line(tmp_path: Path) -> None:
+    np.save(tmp_path / "example.npy", np.ones((2, 17, 4)))
+    with pytest.raises(UsageError, match="has one array without a name"):
+        read_example(tmp_path / "example.npy")
 
 
 @pytest.mark.parametrize(
