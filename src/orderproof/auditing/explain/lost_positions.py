@@ -5,6 +5,7 @@ A table times a mask that is zero at real tokens, or one row of a table instead 
 
 from __future__ import annotations
 
+from torch import Tensor
 from torch.fx import Node
 
 from orderproof.auditing.explain.entries import Frame, frame_of
@@ -24,7 +25,10 @@ def line_of_lost_positions(walk: LawWalk, output: str, tokens: int) -> Frame:
 
 def _loses(node: Node, constants: Constants, tokens: int) -> bool:
     """True if an operand has other numbers for other tokens, and the result of floating point has not."""
-    if node not in constants or node.op != "call_function" or not node.meta["val"].is_floating_point():
+    value = node.meta["val"]  # a list, of an operator that splits a table
+    if node not in constants or node.op != "call_function":
+        return False
+    if not isinstance(value, Tensor) or not value.is_floating_point():
         return False
     return _varies(node, constants, tokens) is False and any(
         _varies(operand, constants, tokens) for operand in node.all_input_nodes if operand in constants
@@ -33,6 +37,8 @@ def _loses(node: Node, constants: Constants, tokens: int) -> bool:
 
 def _varies(node: Node, constants: Constants, tokens: int) -> bool | None:
     """True if a vector, one for each token or more, is not the same for all; None if its values are not known."""
+    if not isinstance(node.meta["val"], Tensor):
+        return None
     shape = tuple(node.meta["val"].shape)
     array = None if constants.is_opaque(node) or len(shape) < 2 else constants.array(node)
     if array is None:
