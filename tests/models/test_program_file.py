@@ -57,6 +57,26 @@ def test_a_saved_program_is_audited_with_its_mask(saved: Path) -> None:
     assert found["padding"].theorem.proved
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_lines_are_those_of_the_exported_module(saved: Path) -> None:
+    subject = load(str(saved), assume={"model_kind": "causal_lm"})
+    (found,) = audit(subject, laws=["causal"]).findings
+    assert found.verdict == "refuted"
+    assert "test_program_file.py:" in found.fix_source
+    assert "masked_fill" in found.fix_line or "softmax" in found.fix_line
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_program_names_no_file_that_is_not_code(saved: Path, tmp_path: Path) -> None:
+    def other_file(name: str, data: bytes) -> bytes:
+        return data.replace(b"test_program_file.py", b"secret.txt") if name.endswith("model.json") else data
+
+    subject = load(rewritten(saved, tmp_path / "other.pt2", other_file), assume={"model_kind": "causal_lm"})
+    (found,) = audit(subject, laws=["causal"]).findings
+    assert found.verdict == "refuted"
+    assert "secret" not in found.fix_source
+
+
 def test_an_archive_with_a_pickle_is_not_opened(saved: Path, tmp_path: Path) -> None:
     opened = tmp_path / "opened"
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import traceback
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from weakref import WeakKeyDictionary
 
 import torch
+from torch.fx import GraphModule
 
 TORCH_FOLDER = f"{Path(torch.__file__).parent}/"  # not that of `torchvision`
 _PACKAGE = Path(__file__).parents[1]
@@ -21,6 +24,9 @@ _RECORDING = str(Path(__file__).with_name("recording.py"))
 _PYTHON = f"{Path(linecache.__file__).parent}/"
 
 Line = tuple[str, str, int]  # file, function and number: equal code objects may be of different files
+
+_IN_TRACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_PROGRAMS: WeakKeyDictionary[GraphModule, tuple[Line | None, ...]] = WeakKeyDictionary()  # the lines of their nodes
 
 
 @cache
@@ -67,9 +73,32 @@ def model_lines() -> tuple[Line, ...]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_recording_frame(frame):
         if is_model_code(frame.f_code.co_filename):
-            lines.append((frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno))
+            lines.append(_line_of_program(frame) or (frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno))
         frame = frame.f_back
     return tuple(reversed(lines))
+
+
+def _line_of_program(frame: FrameType) -> Line | None:
+    """The line of the exported model, in the code that torch makes of an exported program; None in other code."""
+    owner = frame.f_locals.get("self") if frame.f_code.co_filename.startswith("<eval_with_key>") else None
+    if not isinstance(owner, GraphModule):
+        return None
+    if owner not in _PROGRAMS:
+        _PROGRAMS[owner] = tuple(_line_of_trace(str(node.meta.get("stack_trace") or "")) for node in owner.graph.nodes)
+    number = getattr(owner, "_lineno_map", {}).get(frame.f_lineno - getattr(owner, "_prologue_start", 0))
+    lines = _PROGRAMS[owner]
+    return None if number is None or number >= len(lines) else lines[number]
+
+
+def _line_of_trace(trace: str) -> Line | None:
+    """The innermost line of the model in a stack trace, which may be one of another machine.
+
+    A report shows the text of a line, and a file of a program may name any file: only code is read.
+    """
+    found = [(each["file"], each["function"], int(each["line"])) for each in _IN_TRACE.finditer(trace)]
+    code = [line for line in found if line[0].endswith(".py") and "/torch/" not in f"/{line[0]}"]
+    own = [line for line in code if is_model_code(line[0])]
+    return own[-1] if own else None
 
 
 @cache

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from orderproof.diagnosis.counterexample import Executor
 from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.errors import CaptureError, failure_reason
+from orderproof.library_messages import suppress_warnings
 from orderproof.models import Subject
 from orderproof.models.subject import Axis
 from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
@@ -211,7 +212,8 @@ class SubjectExecution:
         """The copy that this executor runs. Raises `ExecutorUnavailable` if the module cannot be copied."""
         if executor not in self._copies and not self.copy_failure:
             try:
-                self._copies[executor] = self._copy(executor)
+                with suppress_warnings():  # the copy of a program of torch.export warns of its own classes
+                    self._copies[executor] = self._copy(executor)
             except Exception as error:  # noqa: BLE001 - third-party code: copying may fail in any way
                 where = _uncopied_attribute(self.subject)
                 self.copy_failure = f"the model cannot be copied: {failure_reason(error)}{where}"
