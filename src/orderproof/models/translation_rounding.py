@@ -1,4 +1,4 @@
-"""What two correct programs of one model may differ by: units in the last place, and the gaps between outputs."""
+"""How far two correct programs of one model may differ: units in the last place, and the gaps between outputs."""
 
 from __future__ import annotations
 

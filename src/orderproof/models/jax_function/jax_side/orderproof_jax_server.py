@@ -75,7 +75,7 @@ class Model:
         return [self.jax.numpy.asarray(x) for _, x in entries]
 
     def describe(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What it is, and its inputs and weights."""
+        """Its kind and origin, and its inputs and weights."""
         import numpy as np
 
         arrays = {f"weight {k}": np.asarray(x) for k, (_, x) in enumerate(self.weights)}
