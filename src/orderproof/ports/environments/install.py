@@ -41,7 +41,7 @@ def install(environment: Environment, requirements: Requirements, check: Check) 
     """Make an environment; False if it is there. Nothing of one that fails is left. Raises `EngineError`."""
     try:
         with environment.locked():
-            whole = Environment(environment.name, environment.version)  # read once more: another process may have made it
+            whole = Environment(environment.name, environment.version)  # once more: another process may have made it
             if whole.is_installed:
                 return False
             whole.remove()  # what an interrupted one left
