@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -89,9 +90,14 @@ def split(call: Operation) -> list[Value]:
         count = call.attribute("num_outputs", call.output_count)
         part = -(-size // count)
         sizes = [part] * (count - 1) + [size - part * (count - 1)]
+    return parts_of(x, sizes, axis)
+
+
+def parts_of(x: Value, sizes: Sequence[Any], axis: int) -> list[Value]:
+    """Parts of some sizes along an axis."""
     if isinstance(x, np.ndarray):
-        return list(np.split(x, np.cumsum(sizes)[:-1].tolist(), axis))
-    return list(torch.split(x, sizes, axis))
+        return list(np.split(x, np.cumsum(sizes)[:-1].tolist(), axis)) if sizes else []
+    return list(torch.split(x, list(sizes), axis))
 
 
 @operator("Slice")
