@@ -44,9 +44,12 @@ def _table_shapes(graph: GraphProto) -> dict[str, tuple[int, ...]]:
 def _reads(node: NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, str, int]]:
     """The ids, the table and its axis of each look-up of a node."""
     pairs = []
-    if node.op_type == "Gather":
-        axis = next((helper.get_attribute_value(a) for a in node.attribute if a.name == "axis"), 0)
+    if node.op_type in ("Gather", "GatherBlockQuantized"):
+        keys = ("axis", "gather_axis")
+        axis = next((helper.get_attribute_value(a) for a in node.attribute if a.name in keys), 0)
         pairs = [(1, 0, axis)]
+    elif node.op_type == "QEmbedLayerNormalization":
+        pairs = [(0, 2, 0), (1, 4, 0)]
     elif node.op_type == "EmbedLayerNormalization":
         pairs = [(0, 2, 0), (1, 4, 0), (8, 3, 0)]
     for ids, table, axis in pairs:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.operation import Operation, function_of, operator
 from orderproof.models.onnx_file.values import Value
 
 
@@ -18,7 +20,7 @@ def matmul(call: Operation) -> Value:
     return torch.matmul(call.tensor(0), call.tensor(1))
 
 
-@operator("FusedMatMul")
+@operator("FusedMatMul", "TransposeMatMul")
 def fused_matmul(call: Operation) -> Value:
     """A product of matrices that may be transposed, times a number."""
     a, b = call.tensor(0), call.tensor(1)
@@ -34,11 +36,38 @@ def _both(call: Operation) -> list[tuple[Tensor, str]]:
 @operator("Gemm")
 def gemm(call: Operation) -> Value:
     """A product of two matrices and a bias, each times a number."""
+    return _product_and_bias(call)
+
+
+def _product_and_bias(call: Operation) -> Tensor:
     a, b = (x.mT if call.attribute(key, 0) else x for x, key in _both(call))
     alpha, beta, bias = call.attribute("alpha", 1.0), call.attribute("beta", 1.0), call.optional_tensor(2)
     found = torch.matmul(a, b)
     found = found if alpha == 1 else alpha * found
     return found if bias is None else found + (bias if beta == 1 else beta * bias)
+
+
+@operator("FusedGemm", "FusedConv")
+def fused_with_activation(call: Operation) -> Value:
+    """A product of matrices, or a convolution that may be added to input 3, and a function of each element."""
+    if call.name == "FusedGemm":
+        keys = ("alpha", "beta", "gamma")
+        given = {key: call.attributes[f"activation_{key}"] for key in keys if f"activation_{key}" in call.attributes}
+        return _activated(call, _product_and_bias(call), given)
+    found, added = convolved(call, call.tensor(0), call.tensor(1), call.optional_tensor(2)), call.optional_tensor(3)
+    names = {"Clip": ("min", "max")}.get(call.attribute("activation", ""), ("alpha", "beta"))
+    given = dict(zip(names, call.attribute("activation_params", []), strict=False))
+    return _activated(call, found if added is None else found + added, given)
+
+
+def _activated(call: Operation, x: Tensor, attributes: Mapping[str, float]) -> Value:
+    name = call.attribute("activation", "")
+    function = function_of("", name)
+    if not name:
+        return x
+    if function is None:
+        raise call.refuse(f"activation {name!r}")
+    return function(replace(call, name=name, inputs=(x,), attributes=attributes))  # type: ignore[return-value]
 
 
 @operator("Einsum")
