@@ -1,4 +1,4 @@
-"""Layers with an activation, quantized attention and writes into a cache give what ONNX Runtime gives."""
+"""Layers with an activation or padding, quantized attention and writes into a cache give what ONNX Runtime gives."""
 
 from __future__ import annotations
 
@@ -100,12 +100,35 @@ def quantized_attention(draw: Draw) -> Drawn:
     return arrays, attributes, ("y", "present") if cache else ("y",)
 
 
+def pooled(draw: Draw, *, mean: bool) -> Drawn:
+    """Windows of one to three axes, with padding that may differ before and after; no row or more."""
+    rank = int(draw.integers(1, 4))
+    kernel, strides = ([int(n) for n in draw.integers(1, most, rank)] for most in (4, 3))
+    attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
+    same = str(draw.choice(["SAME_UPPER", "SAME_LOWER"])) if max(strides) == 1 else "VALID"
+    pads = [int(draw.integers(n)) for n in kernel * 2]
+    attributes |= ({"auto_pad": same}, {"pads": pads}, {})[draw.integers(3)]
+    attributes |= {"count_include_pad": int(draw.integers(2))} if mean else {}
+    return [real(draw, int(draw.integers(3)), 3, *draw.integers(4, 8, rank))], attributes, ("y",)
+
+
+def turned_convolution(draw: Draw) -> Drawn:
+    """Padding that may differ before and after."""
+    rank = int(draw.integers(1, 3))
+    kernel, strides = ([int(n) for n in draw.integers(1, most, rank)] for most in (4, 3))
+    attributes = {"pads": [int(draw.integers(n)) for n in kernel * 2], "strides": strides}
+    return [real(draw, 2, 4, *draw.integers(3, 7, rank)), real(draw, 4, 3, *kernel)], attributes, ("y",)
+
+
 OPERATORS: dict[tuple[str, str], Callable[[Draw], Drawn]] = {
     (MICROSOFT, "FusedConv"): convolution,
     (MICROSOFT, "FusedGemm"): product,
     (MICROSOFT, "TransposeMatMul"): turned_product,
     (MICROSOFT, "QAttention"): quantized_attention,
     ("", "TensorScatter"): cache_write,
+    ("", "MaxPool"): lambda draw: pooled(draw, mean=False),
+    ("", "AveragePool"): lambda draw: pooled(draw, mean=True),
+    ("", "ConvTranspose"): turned_convolution,
 }
 
 

@@ -91,14 +91,15 @@ def convolved(call: Operation, x: Tensor, weight: Tensor, bias: Tensor | None = 
         _widths(call, list(x.shape[2:]), list(weight.shape[2:]), stride, dilation),
     )
     if call.name == "ConvTranspose":
-        if widths[:rank] != widths[rank:] or call.attribute("output_shape"):
+        if call.attribute("output_shape") or call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
             raise call.refuse("this padding")
         function: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
-        extra = call.attribute("output_padding", [0] * rank)
-        return function(x, weight, bias, stride, widths[:rank], extra, groups, dilation)  # type: ignore[no-any-return]
+        extra, both = call.attribute("output_padding", [0] * rank), list(map(min, widths[:rank], widths[rank:]))
+        found: Tensor = function(x, weight, bias, stride, both, extra, groups, dilation)
+        cut = [n - m for side in (widths[:rank], widths[rank:]) for n, m in zip(side, both, strict=True)]
+        return _padded(found, [-n for n in cut[:rank]], [-n for n in cut[rank:]], 0.0) if any(cut) else found
     if widths[:rank] != widths[rank:]:
-        x = F.pad(x, [n for d in reversed(range(rank)) for n in (widths[d], widths[d + rank])])
-        widths = [0] * 2 * rank
+        x, widths = _padded(x, widths[:rank], widths[rank:], 0.0), [0] * 2 * rank
     function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
     return function(x, weight, bias, stride, widths[:rank], dilation, groups)  # type: ignore[no-any-return]
 
@@ -201,15 +202,27 @@ def global_pool(call: Operation) -> Value:
 def pool(call: Operation) -> Value:
     """The mean or the maximum of windows."""
     x, kernel = call.tensor(0), call.attribute("kernel_shape")
-    rank = len(kernel)
-    stride, widths = call.attribute("strides", [1] * rank), call.attribute("pads", [0] * 2 * rank)
-    if widths[:rank] != widths[rank:] or call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or rank > 2:
+    rank, ceil, name = len(kernel), bool(call.attribute("ceil_mode", 0)), call.name
+    stride, dilation = (call.attribute(key, [1] * rank) for key in ("strides", "dilations"))
+    widths = _widths(call, list(x.shape[2:]), kernel, stride, dilation)
+    before, after = widths[:rank], widths[rank:]
+    even = before == after and all(2 * n <= k for n, k in zip(before, kernel, strict=True))
+    if not even and (ceil or max(dilation) > 1):
         raise call.refuse("this padding")
-    ceil = bool(call.attribute("ceil_mode", 0))
-    if call.name == "MaxPool":
-        largest: Any = (F.max_pool1d, F.max_pool2d)[rank - 1]
-        return largest(x, kernel, stride, widths[:rank], call.attribute("dilations", [1] * rank), ceil)  # type: ignore[no-any-return]
-    average: Any = (F.avg_pool1d, F.avg_pool2d)[rank - 1]
-    return average(  # type: ignore[no-any-return]
-        x, kernel, stride, widths[:rank], ceil, bool(call.attribute("count_include_pad", 0))
-    )
+    if name == "MaxPool":
+        x, before = (x, before) if even else (_padded(x, before, after, -torch.inf), [0] * rank)
+        largest: Any = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
+        return largest(x, kernel, stride, before, dilation, ceil)  # type: ignore[no-any-return]
+    if max(dilation) > 1:
+        raise call.refuse("dilations")
+    average: Any = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank - 1]
+    counted = bool(call.attribute("count_include_pad", 0))
+    if even:
+        return average(x, kernel, stride, before, ceil, counted)  # type: ignore[no-any-return]
+    found: Tensor = average(_padded(x, before, after, 0.0), kernel, stride)
+    return found if counted else found / average(_padded(torch.ones_like(x), before, after, 0.0), kernel, stride)
+
+
+def _padded(x: Tensor, before: list[Any], after: list[Any], value: float) -> Tensor:
+    """A tensor with entries before and after each of its last axes."""
+    return F.pad(x, [n for pair in zip(before[::-1], after[::-1], strict=True) for n in pair], value=value)

@@ -144,8 +144,8 @@ def pad(call: Operation) -> Value:
     value = call.attribute("value", 0.0) if fill is None else fill.item()
     by_axis = {d: (widths[k], widths[k + len(axes)]) for k, d in enumerate(axes)}
     last = list(reversed(range(x.ndim)))
-    while mode != "constant" and by_axis.get(last[-1], (0, 0)) == (0, 0):
-        last.pop()  # torch reflects and repeats the last axes only
+    while mode != "constant" and len(last) > max(x.ndim - 2, 1) and by_axis.get(last[-1], (0, 0)) == (0, 0):
+        last.pop()  # torch reflects and repeats the last axes only, all but the first one or two
     flat = [n for d in last for n in by_axis.get(d, (0, 0))]
     if mode == "constant":
         return F.pad(x, flat, value=value)
