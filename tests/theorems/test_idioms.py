@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.theorems.idioms.base import Idiom
+from tests.theorems.idioms.idiom import Idiom
 from tests.theorems.idioms.levels import all_idioms, decided
 
 NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every length
