@@ -56,6 +56,7 @@ class Context:
         prefix_sums: Functions of the statement that count tokens.
         padded: Sizes of axes along which tokens may be padded: the greatest number of tokens of the recording.
         loops: The index of each loop in whose body the walk is, with the number of its iterations.
+        real_token: A token of each row that the statement takes for a real one; None if it takes none.
         of_inputs: The names of the nodes of the graph that depend on inputs.
         assumptions: What the proof assumes beyond the statement.
 
@@ -67,6 +68,7 @@ class Context:
     prefix_sums: tuple[PrefixSum, ...] = ()
     padded: frozenset[int] = frozenset()
     loops: tuple[tuple[Term, Term], ...] = ()
+    real_token: Term | None = None
     of_inputs: frozenset[str] = frozenset()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
