@@ -158,13 +158,17 @@ class Context:
     def invariants(self, sizes: Axes, place: tuple[Term, Term]) -> list[Formula]:
         """Formulas over the indices of axes and the number of iterations of a loop that are done, strong ones last.
 
+        The last ones speak only of what the iterations that are done may have written.
+
         Args:
             sizes: The sizes of the axes.
             place: The index of the last iteration that is done, and the number of all iterations.
 
         """
         places = [*((index(k), size) for k, size in enumerate(sizes)), place, *self.loops]
-        return [TRUE, *_conjunctions(self._atoms(places)), FALSE]
+        found = [TRUE, *_conjunctions(self._atoms(places))]
+        done = [at_most(index(k), place[0]) for k, size in enumerate(sizes) if size is place[1]]
+        return [*found, *(one & written for written in done for one in found), FALSE]
 
     def _atoms(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
         """The formulas that the statement suggests for indices (index, size of its axis)."""

@@ -85,7 +85,8 @@ def _witnesses(context: Context, sizes: tuple[Term, ...], first_bound: int, size
     if size is TOKENS and context.real_token is not None:
         places.append(context.real_token)
     for place in dict.fromkeys(places):
-        if all(context.proves(f, sizes) for f in (at_most(0, place), less(place, size))):
+        inside = [at_most(0, place), less(place, size)]
+        if all(context.proves(f, sizes) for f in inside):
             yield place
     yield as_term(0)
     yield size - 1
