@@ -99,10 +99,10 @@ def check_port_options(
     resume: object = None,
 ) -> None:
     """Raise `UsageError` for an unknown engine, and for options of `audit` that have no meaning with --against."""
-    from orderproof.ports.engines.registry import find_engine
+    from orderproof.ports.engines.registry import find_engines
 
     for name in against:
-        find_engine(name)
+        find_engines(name)
     if spec is None:
         raise UsageError(
             "expected a subject with --against: arch:NAME or a checkpoint folder; the bundled model has no head"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -94,6 +95,7 @@ def build_plain_subject(
         notes=tuple(notes),
         row_inputs=tuple(axis is not None for axis in input_rows),
         input_roles=role_table(roles, call.examples, arguments, layout),
+        inputs_left_out=_left_out(original, roles),
         takes_documents=roles.takes_documents,
         packed_names=arguments.packed_names,
     )
@@ -102,6 +104,12 @@ def build_plain_subject(
         subject.bind_inputs = partial(_bind_inputs, subject.module, arguments)
     subject.build_adapter = partial(build_adapter, subject, original, arguments, roles)
     return subject
+
+
+def _left_out(module: nn.Module, roles: ExampleRoles) -> tuple[str, ...]:
+    """The inputs of forward that may be None and are not in the example."""
+    parameters = inspect.signature(module.forward).parameters
+    return tuple(name for name, each in parameters.items() if each.default is None and name not in roles.names)
 
 
 def _shared_examples(examples: ExampleInputs) -> Iterator[str]:

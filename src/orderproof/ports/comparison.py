@@ -23,6 +23,10 @@ MAX_DIGITS = 5  # decimals; more are as good as none missing
 MAX_ERROR = 0.05  # of a value in units of its last decimal: a larger one hides that it is rounded
 
 
+class NotFiniteError(EngineError):
+    """A score that is no number, or infinite, where those of the reference are finite."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """The differences of the tokens that are compared."""
@@ -167,7 +171,10 @@ def check_scores(actual: Sequence[Scores], expected: Sequence[Logits]) -> None:
             )
         if not np.isfinite(values).all():
             token = int(np.argwhere(~np.isfinite(values))[0, 0])
-            raise EngineError(f"it returned a value that is not finite, first at token {token} of row {row}")
+            said = f"it returned a value that is not finite, first at token {token} of row {row}"
+            raise (
+                NotFiniteError(said) if np.isfinite(logits).all() else EngineError(f"{said}, and so did the reference")
+            )
 
 
 def rounding(single: Sequence[Logits], double: Sequence[Logits]) -> float:

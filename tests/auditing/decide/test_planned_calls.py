@@ -48,7 +48,7 @@ def test_copies_of_a_model_are_not_asked_again_which_arguments_they_take(monkeyp
     adapter = tiny_adapter("qwen2").cast_to(torch.bfloat16)  # comparisons of which are made in float32 too
     findings = list(MeasurementRun(from_adapter(adapter), laws).run_in_process(0, UNSEEN))
     assert [finding.verdict for finding in findings] == ["held"] * len(laws)
-    assert sorted(asked) == ["mask", "mask", "positions"]  # one of them for `needs_square_mask`
+    assert sorted(asked) == ["mask", "positions"]
 
 
 def rounding_run(rounds: list[int]) -> Callable[[], Tensor]:

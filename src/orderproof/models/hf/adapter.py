@@ -131,7 +131,7 @@ class HFAdapter(ModelAdapter):
 
         Such a model is a component that builds no mask; its caller passes one in every call.
         """
-        if not self.has_token_axis or not self.causal or self._accepts_argument("mask", _last_token_mask):
+        if not self.has_token_axis or not self.causal or self._accepts_mask:
             return False
         return self._accepts_argument("mask", lambda tokens: causal_padding_mask(_last_token_mask(tokens) > 0))
 
@@ -140,17 +140,12 @@ class HFAdapter(ModelAdapter):
         argument = ARGUMENT_NAMES[name]
         if argument not in self.forward_arguments:
             return False
-        tokens = self.sample_tokens(1, self.default_length, 0)
-        options = self._cache_option(use_cache=False)
-        try:
-            with torch.no_grad():
-                self._outputs(tokens, options)
-        except Exception as error:  # noqa: BLE001 - third-party code: the measurement itself reports the error
-            raise_own_error(error)
+        if self._plain_call_fails:
             return True
+        tokens = self.sample_tokens(1, self.default_length, 0)
         try:
             with torch.no_grad():
-                self._outputs(tokens, {argument: build_value(tokens)} | options)
+                self._outputs(tokens, {argument: build_value(tokens)} | self._cache_option(use_cache=False))
         except Exception as error:  # noqa: BLE001 - third-party code: an argument may be refused in any way
             raise_own_error(error)
             self.probe_failures[name] = f"a call with {argument} raised {first_line(error)}"
@@ -158,12 +153,26 @@ class HFAdapter(ModelAdapter):
         return True
 
     @cached_property
+    def _plain_call_fails(self) -> bool:
+        try:
+            with torch.no_grad():
+                self._outputs(self.sample_tokens(1, self.default_length, 0), self._cache_option(use_cache=False))
+        except Exception as error:  # noqa: BLE001 - third-party code: the measurement itself reports the error
+            raise_own_error(error)
+            return True
+        return False
+
+    @cached_property
+    def _accepts_mask(self) -> bool:
+        return self._accepts_argument("mask", _last_token_mask)
+
+    @cached_property
     def supported_inputs(self) -> frozenset[str]:  # type: ignore[override]
         """The arguments that `forward` names and takes, and "cache" if calls return one."""
         if not self.has_token_axis:
             return frozenset()
         accepted = {
-            "mask": self.needs_square_mask or self._accepts_argument("mask", _last_token_mask),
+            "mask": self.needs_square_mask or self._accepts_mask,
             "positions": self._accepts_argument("positions", self._default_position_ids),
             "cache": self.cache_argument is not None,
         }

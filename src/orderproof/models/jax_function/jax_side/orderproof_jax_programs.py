@@ -136,9 +136,9 @@ class Writer:
         """The number of a variable, `["literal", value, dtype]` or `["constant", name, dtype]`."""
         found = x if isinstance(x, core.Literal) else known[x]
         if isinstance(found, core.Literal):
-            if np.ndim(found.val) == 0:
+            if np.ndim(found.val) == 0 and found.aval.dtype.kind != "c":
                 return ["literal", np.asarray(found.val).astype(_plain(found.aval.dtype)).item(), str(found.aval.dtype)]
-            found = _Known(found.val)
+            found = _Known(np.asarray(found.val, found.aval.dtype))
         return ["constant", self._hold(found.value), str(found.value.dtype)] if isinstance(found, _Known) else found
 
     def _hold(self, value: Any) -> str:

@@ -173,8 +173,9 @@ def serve(path: str) -> None:
 
     model: Model | None = None
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+    listener.bind(f"{path}.new")
     listener.listen(64)
+    Path(f"{path}.new").rename(path)  # whoever sees it may connect
     while True:
         connection, _ = listener.accept()
         with connection, connection.makefile("rwb") as stream:
