@@ -9,6 +9,7 @@ from typing import Any
 from orderproof._version import __version__
 from orderproof.auditing.expectations import checked_expectations
 from orderproof.auditing.explain.findings import finding_of, with_law
+from orderproof.auditing.pair_audit import pair_findings
 from orderproof.auditing.work import Progress
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import find_port_law, port_laws
@@ -16,9 +17,10 @@ from orderproof.laws.ports import PortLaw
 from orderproof.models.hf.effective_config import effective_config
 from orderproof.models.subject import count_parameters
 from orderproof.ports import phrases
+from orderproof.ports.engine_pair import EnginePair
 from orderproof.ports.engine_process import EngineLimits
 from orderproof.ports.engines.engine import InferenceEngine
-from orderproof.ports.engines.registry import find_engine
+from orderproof.ports.engines.registry import find_engines
 from orderproof.ports.explanation import Explanation
 from orderproof.ports.load import load_reference
 from orderproof.ports.port_run import PortResult, PortRun
@@ -39,7 +41,8 @@ from orderproof.records.audit import (
 from orderproof.records.document import versions
 from orderproof.tolerances import CONTROL_FACTOR
 
-Against = str | InferenceEngine | Sequence[str | InferenceEngine]
+Compared = InferenceEngine | EnginePair
+Against = str | Compared | Sequence[str | Compared]
 
 
 def audit_against(
@@ -56,25 +59,37 @@ def audit_against(
 
     Raises `UsageError` for an unknown engine or law, `SubjectError` for a subject without logits.
     """
-    engines = chosen_engines(against)
+    compared = chosen_engines(against)
+    engines = [engine for each in compared for engine in each.engines]
     chosen = [find_port_law(name) for name in laws] if laws else list(port_laws())
     expected = checked_expectations(expect, find_port_law)
     show = progress or (lambda text, done, total: None)
     began, findings = time.perf_counter(), list[Finding]()
-    show("building the reference", 0, len(engines) + 1)
+    show("building the reference", 0, len(compared) + 1)
     reference = load_reference(subject, seed=seed, head_width=max(engine.head_width for engine in engines))
     limits = EngineLimits() if timeout is None else EngineLimits(seconds=timeout)
-    for index, engine in enumerate(engines):
-        show(f"comparing with {engine.name}", index + 1, len(engines) + 1)
-        findings.extend(engine_findings(reference, engine, chosen, expected, limits))
-        yield _report(reference, findings, engines[: index + 1], began)
+    for index, each in enumerate(compared):
+        show(f"comparing with {each.name}", index + 1, len(compared) + 1)
+        if isinstance(each, EnginePair):
+            findings.extend(pair_findings(reference, each, chosen, expected, limits))
+        else:
+            findings.extend(engine_findings(reference, each, chosen, expected, limits))
+        yield _report(reference, findings, [engine for one in compared[: index + 1] for engine in one.engines], began)
 
 
-def chosen_engines(against: Against) -> list[InferenceEngine]:
-    """The engines by name, NAME:TARGET or instance, each once. Raises `UsageError` for an unknown one."""
-    given = [against] if isinstance(against, (str, InferenceEngine)) else list(against)
-    engines = [find_engine(each) if isinstance(each, str) else each for each in given]
-    return list({engine.name: engine for engine in engines}.values())
+def chosen_engines(against: Against) -> list[Compared]:
+    """The engines by name, NAME:TARGET or instance, and pairs as ENGINE,ENGINE, each once.
+
+    Raises `UsageError` for an unknown one.
+    """
+    given = [against] if isinstance(against, (str, InferenceEngine, EnginePair)) else list(against)
+    chosen = [_found(each) if isinstance(each, str) else each for each in given]
+    return list({each.name: each for each in chosen}.values())
+
+
+def _found(spec: str) -> Compared:
+    found = find_engines(spec)
+    return EnginePair(*found) if len(found) == 2 else found[0]
 
 
 def engine_findings(
@@ -169,7 +184,10 @@ def _report(
         layers=getattr(config, "num_hidden_layers", None), detail=reference.summary,
         configuration=effective_config(reference.model),
     )  # fmt: skip
-    used = {name: version for engine in engines for name, version in engine.versions.items()}
+    used: dict[str, str] = {}
+    for engine in engines:
+        for name, version in engine.versions.items():
+            used[name if used.get(name, version) == version else f"{name} of {engine.name}"] = version
     return Report(
         orderproof_version=__version__, subject=subject, findings=tuple(findings), versions={**versions(), **used},
         seconds=round(time.perf_counter() - began, 3),

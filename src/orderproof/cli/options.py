@@ -29,7 +29,8 @@ from orderproof.subject_spec import (
 SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
     "arch:llama?num_hidden_layers=4 sets configuration values); file.py:name / package.module:name "
-    "(a module, or a function that returns one); an ONNX file; or a program of torch.export (file.pt2)."
+    "(a module, or a function that returns one); an ONNX file; a program of torch.export (file.pt2); "
+    "or a TorchScript file."
 )
 AttentionName = Literal["sdpa", "eager"]
 DtypeName = Literal["bfloat16", "float16", "float32"]
@@ -197,7 +198,7 @@ Against = Annotated[
         "--against",
         metavar="ENGINE",
         help="Compare with another implementation of the same checkpoint: mlx, onnx, ...; repeatable. "
-        "See orderproof list engines.",
+        "ENGINE,ENGINE compares two with each other, as vllm@0.31.0,vllm@0.32.0. See orderproof list engines.",
     ),
 ]
 EnginePython = Annotated[
@@ -336,7 +337,7 @@ def with_interpreter(against: list[str] | None, python: str | None) -> list[str]
         return against
     from orderproof.ports.engines.registry import find_engine
 
-    own = [spec for spec in against or () if ":" not in spec and find_engine(spec).has_environment]
+    own = [spec for spec in against or () if not {":", ","} & set(spec) and find_engine(spec).has_environment]
     if len(own) != 1:
         raise UsageError(
             f"expected --engine-python with one --against of an engine with an environment of its own; got {len(own)} "

@@ -23,6 +23,10 @@ MAX_DIGITS = 5  # decimals; more are as good as none missing
 MAX_ERROR = 0.05  # of a value in units of its last decimal: a larger one hides that it is rounded
 
 
+class NotFiniteError(EngineError):
+    """A score that is no number, or infinite, where those of the reference are finite."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """The differences of the tokens that are compared."""
@@ -83,6 +87,10 @@ def resolution(scores: Sequence[Scores], vocabulary: int) -> Resolution:
         notes.append(
             f"it returns {count} of {vocabulary:,} log-probabilities for each token; the others are not compared"
         )
+    hidden = [int((each.candidates < 0).all(-1).sum()) for each in scores if each.candidates is not None]
+    if any(hidden):
+        count = sum(len(each.values) for each in scores)
+        notes.append(f"it was asked for {count - sum(hidden)} of {count:,} tokens; the others are not compared")
     for each in scores:
         if each.normalised:
             known = np.ones_like(each.values, bool) if each.candidates is None else each.candidates >= 0
@@ -167,7 +175,10 @@ def check_scores(actual: Sequence[Scores], expected: Sequence[Logits]) -> None:
             )
         if not np.isfinite(values).all():
             token = int(np.argwhere(~np.isfinite(values))[0, 0])
-            raise EngineError(f"it returned a value that is not finite, first at token {token} of row {row}")
+            said = f"it returned a value that is not finite, first at token {token} of row {row}"
+            raise (
+                NotFiniteError(said) if np.isfinite(logits).all() else EngineError(f"{said}, and so did the reference")
+            )
 
 
 def rounding(single: Sequence[Logits], double: Sequence[Logits]) -> float:

@@ -21,7 +21,7 @@ from orderproof.laws.ports.port_law import ABILITIES
 from orderproof.ports.call_failure import explained_failure
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
-from orderproof.ports.comparison import Profile, check_scores, profile, resolution, rounding, tolerance
+from orderproof.ports.comparison import NotFiniteError, Profile, check_scores, profile, resolution, rounding, tolerance
 from orderproof.ports.engine_process import EngineLimits, EngineRun, run_engine
 from orderproof.ports.engine_side.serving import Output
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
@@ -144,16 +144,22 @@ class PortRun:
         if run.load_failure and not self.needs_older_keys:
             why = "" if any(each.ability is None for each in self.laws) else f": {run.load_failure}"
             return PortResult(law, "undecided", f"{self.engine.name} {NOT_LOADED}{why}")
-        used = self.older_run if self.needs_older_keys and self.older_run is not None else run
-        output = used.outputs[self.calls[law.name]]
+        output = self.output(law)
         if isinstance(output, str):
             return self._failed_call(law, output)
         try:
             return self._compared(law, output)
+        except NotFiniteError as error:
+            return PortResult(law, "refuted", f"{self.engine.name}: {error}", self.calls[law.name])
         except EngineError as error:
             return PortResult(law, "undecided", f"{self.engine.name}: {error}", self.calls[law.name])
         except Exception as error:  # noqa: BLE001 - third-party code: the reference may fail in any way
             return PortResult(law, "undecided", f"the reference raised {first_line(error)}", self.calls[law.name])
+
+    def output(self, law: PortLaw) -> Output | str:
+        """The output of the call of a law, or why there is none; the engine has loaded the checkpoint."""
+        used = self.older_run if self.needs_older_keys and self.older_run is not None else self.first_run
+        return used.outputs[self.calls[law.name]]
 
     def _failed_call(self, law: PortLaw, failure: str) -> PortResult:
         """The result of a call that the engine does not make, with the cause if shorter ones show it."""

@@ -160,12 +160,15 @@ class PortCause(Record):
     stated: str  # the value of the reference
     assumed: str  # the value with which the reference computes what the engine computes
     remaining: float  # the relative difference that is left with this value and those of the causes before it
+    engine: str = ""  # of two that are compared with each other: the one that computes it
 
 
 class PortEvidence(Record):
     """An engine compared with the reference: where it differs, and the settings that explain it."""
 
-    engine: str  # "mlx"
+    engine: str  # "mlx"; the second of two that are compared with each other
+    first_engine: str = ""  # the first of two: "vllm@0.31.0"; empty if the engine is compared with the reference
+    first_version: str = ""
     version: str = ""  # "mlx-lm 0.32.2"
     tokens: int = 0  # of the call
     rounding: float | None = None  # the relative difference of the reference in float32 and in float64

@@ -52,7 +52,9 @@ def _failure_clause(findings: Iterable[Finding]) -> str:
 def _causes(findings: Iterable[Finding], engine: str) -> str:
     """`` (sliding_window: 8 in the reference, no window in mlx)``: what explains the differences of one engine."""
     causes = [cause for f in findings if f.port is not None and f.outcome == "fail" for cause in f.port.causes]
-    texts = [f"{each.setting}: {each.stated} in the reference, {each.assumed} in {engine}" for each in causes]
+    texts = [
+        f"{each.setting}: {each.stated} in the reference, {each.assumed} in {each.engine or engine}" for each in causes
+    ]
     return f" ({'; '.join(dict.fromkeys(texts))})" if engine and texts else ""
 
 

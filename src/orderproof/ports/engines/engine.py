@@ -42,6 +42,15 @@ class InferenceEngine(ABC):
     has_environment: bool = False  # it runs in another interpreter
     head_width: int = 0  # the least width of a head that it takes; 0: any
 
+    @property
+    def engines(self) -> tuple[InferenceEngine, ...]:
+        """Itself, as a pair has two."""
+        return (self,)
+
+    def or_another(self) -> InferenceEngine:
+        """The engine that runs if this one is not installed; itself if there is none."""
+        return self
+
     def for_version(self, version: str) -> InferenceEngine:
         """The engine for the part of NAME@VERSION after the sign. Raises `UsageError`."""
         raise UsageError(f"expected engine {self.name} without a version; got {self.name}@{version}")

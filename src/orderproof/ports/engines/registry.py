@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,19 @@ def engines() -> dict[str, InferenceEngine]:
     """All engines by name, in alphabetical order."""
     found = registry.discover("orderproof.ports.engines", "ENGINE", InferenceEngine)  # type: ignore[type-abstract]
     return {engine.name: engine for engine in sorted(found, key=lambda engine: engine.name)}
+
+
+def find_engines(spec: str) -> tuple[InferenceEngine, ...]:
+    """The engine of a text, or the two of ENGINE,ENGINE, which are compared with each other. Raises `UsageError`."""
+    parts = spec.split(",")
+    if len(parts) < 2 or not all(re.split("[:@]", part)[0] in engines() for part in parts[1:]):
+        return (find_engine(spec),)  # its target may have a comma
+    if len(parts) > 2:
+        raise UsageError(f"expected one engine, or two as ENGINE,ENGINE; got {len(parts)} in {spec!r}")
+    first, second = map(find_engine, parts)
+    if first == second:
+        raise UsageError(f"expected two engines, or two versions as {first.name}@VERSION; got {first.name} twice")
+    return first, second
 
 
 def find_engine(spec: str) -> InferenceEngine:
@@ -32,4 +46,4 @@ def find_engine(spec: str) -> InferenceEngine:
         raise UsageError(f"expected an engine, one of {', '.join(engines())}; got {spec!r}; {hint}")
     engine = registry.lookup(name, engines(), "an engine")
     engine = engine.for_version(version) if version else engine
-    return engine.for_target(target) if target or engine.needs_target else engine
+    return engine.for_target(target) if target or engine.needs_target else engine.or_another()
