@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_map
 
 LARGE_MODEL = 2**27  # [bytes] of parameters: a smaller model is copied where a larger one shares its parameters
 LEAST_ELEMENTS = 2**18  # of a parameter; a smaller one is cast once
+MANY_ROWS = 64  # of a product with a matrix of low rank
 MOST_CAST = 2**18  # elements of a matrix that are cast at once: 2 MB in float64, multiplied before they leave the cache
 _aten = torch.ops.aten
 _PRODUCTS: Mapping[Any, int] = {_aten.mm.default: 1, _aten.addmm.default: 2}  # the argument of the right matrix
@@ -98,6 +99,10 @@ class LowRank(Tensor):
         cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
+            if not (torch._C._len_torch_dispatch_stack() or torch.is_autocast_enabled("cpu")):  # which see operators
+                found = _of_factors(func, args, kwargs or {})
+                if found is not None:
+                    return found
             if func is nn.functional.linear and args[0].dim() > 2:  # some inputs would be multiplied by its numbers
                 rows = func(args[0].reshape(-1, args[0].shape[-1]), *args[1:], **(kwargs or {}))
                 return rows.reshape(*args[0].shape[:-1], -1)
@@ -111,19 +116,8 @@ class LowRank(Tensor):
         cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        first = args[0] if args else None
-        if isinstance(first, LowRank) and func in _SAME:
-            return LowRank(first.left, first.right, first.dtype)
-        if isinstance(first, LowRank) and (func in _TRANSPOSED or (func is _aten.transpose.int and first.dim() == 2)):
-            return LowRank(first.right, first.left, first.dtype)
-        if isinstance(first, LowRank) and func is _aten.embedding.default:
-            return (first.left[args[1]] @ first.right.t()).to(first.dtype)
-        if func is _aten.mm.default and isinstance(args[1], LowRank) and not isinstance(args[0], LowRank):
-            return _low_rank_product(args[0], args[1]).to(args[1].dtype)
-        if func is _aten.addmm.default and isinstance(args[2], LowRank) and not isinstance(args[1], LowRank):
-            if not kwargs:
-                return (_low_rank_product(args[1], args[2]) + args[0]).to(args[2].dtype)
-        return func(*tree_map(_dense, args), **tree_map(_dense, dict(kwargs)))
+        found = _of_factors(func, args, kwargs)
+        return func(*tree_map(_dense, args), **tree_map(_dense, dict(kwargs))) if found is None else found
 
     def in_dtype(self, dtype: torch.dtype) -> LowRank:
         """The same matrix in another dtype."""
@@ -131,8 +125,36 @@ class LowRank(Tensor):
         return LowRank(self.left.to(wide), self.right.to(wide), dtype)
 
 
-def _low_rank_product(x: Tensor, matrix: LowRank) -> Tensor:
-    return (x.to(matrix.left.dtype) @ matrix.left) @ matrix.right.t()
+def _of_factors(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The result of an operator on one matrix of low rank, from its factors; None if it needs the numbers."""
+    if kwargs or not args:
+        return None
+    first = args[0]
+    if isinstance(first, LowRank):
+        if func in _SAME:
+            return LowRank(first.left, first.right, first.dtype)
+        if func in _TRANSPOSED or (func is _aten.transpose.int and first.dim() == 2):
+            return LowRank(first.right, first.left, first.dtype)
+        if func is _aten.embedding.default and not isinstance(args[1], LowRank):
+            return (first.left[args[1]] @ first.right.t()).to(first.dtype)
+        return None
+    if func is nn.functional.linear and isinstance(args[1], LowRank):
+        product = _product_of_factors(first, args[1].right, args[1].left, args[1].dtype)
+        return (product if len(args) < 3 or args[2] is None else product + args[2]).to(args[1].dtype)
+    place = _PRODUCTS.get(func)
+    if place is None or not isinstance(args[place], LowRank) or isinstance(args[place - 1], LowRank):
+        return None
+    matrix = args[place]
+    product = _product_of_factors(args[place - 1], matrix.left, matrix.right, matrix.dtype)
+    return (product if place == 1 else product + first).to(matrix.dtype)
+
+
+def _product_of_factors(x: Tensor, left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+    """The product of `x` and `left @ right.T`, in the dtype of the factors; of many rows in a narrow dtype in that."""
+    inner = x.to(left.dtype) @ left
+    if dtype is torch.bfloat16 and inner.numel() > MANY_ROWS * left.shape[1]:  # most of the time is the result's memory
+        inner, right = inner.to(dtype), right.to(dtype)
+    return inner @ right.t()
 
 
 def _dense(x: Any) -> Any:

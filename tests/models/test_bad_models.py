@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,14 @@ def test_module_that_cannot_be_called_safely_is_refused(name: str, monkeypatch: 
     assert read_settings() | module_classes(model) == before
     assert threading.active_count() == threads
     assert forked_process.descendants(os.getpid()) == children
+
+
+@forks
+def test_a_call_that_waits_for_a_thread_started_before_names_the_thread() -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as pool:
+        pool.submit(int).result()
+        with pytest.raises(SubjectError, match=r"did not return within 2 s; it may wait for a thread .*\(prefetch_0\)"):
+            audit(Model(lambda _: pool.submit(int).result()), laws=["causal"], inputs=INPUTS, timeout=2.0)
 
 
 LOADS = {

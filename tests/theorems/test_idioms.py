@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.theorems.idioms.base import Idiom
+from tests.theorems.idioms.idiom import Idiom
 from tests.theorems.idioms.levels import all_idioms, decided
 
 NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every length
@@ -22,10 +22,8 @@ NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every leng
     "sparse_keys: one best key": "undecided",
     "sparse_keys: straight through": "undecided",
     "sparse_keys: totals of real tokens": "undecided",
-    "states: decay in a loop": "length",
     "states: two steps of a correction": "length",
     "stored_masks: frozen parameter": "undecided",
-    "stored_masks: lru_cache": "length",
     "stored_masks: numpy": "length",
     "stored_masks: positions as floats": "length",
     "stored_masks: bits": "length",

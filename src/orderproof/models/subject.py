@@ -71,6 +71,7 @@ class Subject:
         mode: The mode of the module as an assumption, if its call computes something else in the other mode.
         draws_random_numbers: A call in train mode draws random numbers; runs of other shapes draw others.
         input_roles: The role of each input and how it is known, for the report.
+        inputs_left_out: Names of inputs of a plain module that have a default value and are not in its example.
         other_sequences: By the name of an input that is a sequence with a padding mask of its own, the same model with
             the tokens of that input.
         row_inputs: The first axis of each input runs over rows; None: that of inputs with tokens along another axis.
@@ -118,6 +119,7 @@ class Subject:
     mode: str = ""
     draws_random_numbers: bool = False
     input_roles: tuple[InputRole, ...] = field(default=(), repr=False)
+    inputs_left_out: tuple[str, ...] = ()
 
     @property
     def part_and_name(self) -> str:

@@ -96,7 +96,7 @@ class _TrialProcess(forked_process.ForkedProcess):
         finally:
             os.close(end)
         if not ready:
-            return f"did not return within {timeout:g} s"
+            return f"did not return within {timeout:g} s{_threads_of_the_code()}"
         if self._read in ready and (text := os.read(self._read, 1 << 16)):
             return text[1:].decode()
         return f"took the process with it, which {forked_process.exit_description(self.wait())}"
@@ -105,6 +105,15 @@ class _TrialProcess(forked_process.ForkedProcess):
         """End the process and all processes that it started."""
         os.close(self._read)
         super().stop()
+
+
+def _threads_of_the_code() -> str:
+    """A hint at the threads that a fork does not copy: a call that waits for one of them never returns."""
+    main = threading.main_thread()
+    names = [each.name for each in threading.enumerate() if each is not main and not each.daemon]  # not of a display
+    if not names:
+        return ""
+    return f"; it may wait for a thread that ran before it ({names[0]}), which does not run in the process of this call"
 
 
 def _objection_to_call(module: nn.Module, call: Callable[[], object]) -> str:

@@ -36,7 +36,7 @@ _ARITHMETIC = tuple(f"__{side}{name}__" for name in ("add", "sub", "mul", "trued
 _DIVISIONS = ("__floordiv__", "__mod__", "__rfloordiv__", "__rmod__")
 _OTHERS = ("__getattribute__", "__array__", "__deepcopy__", "__copy__", "__reduce_ex__")
 _MISSING = object()
-_LIBRARIES = ("torch", "sympy", "mpmath")
+_LIBRARIES = ("torch", "sympy", "mpmath", "einops")  # they compute with symbols; einops asks by `hash` what a size is
 _OURS = ("orderproof.recording", "orderproof.models")
 
 

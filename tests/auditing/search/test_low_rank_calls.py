@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from orderproof import cast_on_use
+from orderproof.adapter import ModelOutput
+from orderproof.auditing.decide.measurement import measure_law
 from orderproof.auditing.search.lengths import run_at_lengths
-from orderproof.auditing.search.low_rank_calls import LowRankCalls
+from orderproof.auditing.search.low_rank_calls import LOW_RANK, LowRankCalls
 from orderproof.cast_on_use import LowRank
+from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw
 from orderproof.laws.measured.controls import replace_first_token
+from orderproof.laws.measured.dtype_reference import may_have_table
 from orderproof.laws.measured.measured_law import OutputPair
+from orderproof.models.hf.adapter import HFAdapter
 from orderproof.recording import low_rank
 from orderproof.tolerances import FLOAT32_TOLERANCE
 from tests.models.hf.adapters import tiny_adapter
@@ -106,3 +113,32 @@ def test_copies_with_low_rank_have_the_same_matrices_in_each_dtype(calls: Cached
     assert pairs
     assert all(isinstance(q, LowRank) and q.dtype is q.left.dtype is torch.float64 for _, q in pairs)
     assert all(torch.equal(p.left.double(), q.left) for p, q in pairs if isinstance(q, LowRank))
+
+
+class RoundedPositions(HFAdapter):
+    """Positions in the dtype of the weights."""
+
+    def call(self, tokens: torch.Tensor, *, positions: torch.Tensor | None = None, **kwargs: Any) -> ModelOutput:
+        if positions is not None:
+            positions = positions.to(self.module.dtype).long()
+        return super().call(tokens, positions=positions, **kwargs)
+
+
+@pytest.mark.parametrize("name", ["distinct_positions", "position_precision"])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_rounded_positions_of_a_large_model_are_found(name: str, rounded: bool, calls: CachedCalls) -> None:
+    calls.adapter.module.rotary_emb = tiny_adapter("qwen2").module.rotary_emb  # whose frequencies were rounded
+    if rounded:
+        calls.adapter.__class__ = RoundedPositions
+    found = measure_law(calls.adapter, find_law(name), calls, kind="causal_lm")  # type: ignore[arg-type]
+    assert found.verdict == ("refuted" if rounded else "held")
+    assert (LOW_RANK in found.scope.assumptions) is not rounded
+
+
+def test_what_depends_on_weights_is_compared_with_those_of_the_model(calls: CachedCalls) -> None:
+    replaced = LowRankCalls(law(_Law), calls, FLOAT32_TOLERANCE, began=True)
+    assert replaced.held(compare("second"), 7) is not None
+    assert replaced.held(replace(compare("second"), of_weights=True), 7) is None
+    adapter = tiny_adapter("gpt2")
+    assert may_have_table(CachedCalls(adapter), 20)
+    assert not may_have_table(calls, 20)

@@ -82,6 +82,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "negative_index": (lambda x: (x[:, -1], x[jnp.array([-1, 0])]), (X,)),
     "many_indices": (lambda x, i: x[jnp.abs(i) % 3, jnp.abs(i) % 4], (X, I)),
     "take_along_axis": (lambda x, i: jnp.take_along_axis(x[..., 0], jnp.abs(i) % 4, 1), (X, I)),
+    "take_vectors_along_axis": (lambda x, i: (
+        jnp.take_along_axis(x, jnp.abs(i[:, :2, None]) % 4, 1), jnp.take_along_axis(x, i[:, :, None] % 6, 2),
+        jnp.take_along_axis(x, jnp.abs(i[:2, :, None]) % 3, 0)), (X, I)),
     "scatter_set": (lambda x, i: x.at[:, 2].set(0.0).at[jnp.array([0, 2])].set(1.0), (X, I)),
     "scatter_add": (lambda x, i: x.at[jnp.abs(i) % 5].add(1.0), (X, I)),
     "scatter_drops": (lambda x, i: x.at[jnp.array([7, 1])].add(2.0), (X, I)),
@@ -108,6 +111,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax_of_hidden_row": (lambda x: jax.nn.softmax(jnp.where(x > 9, x, -jnp.inf)), (X,)),
     "activations": (lambda x: (jax.nn.gelu(x), jax.nn.gelu(x, approximate=False), jax.nn.silu(x), jax.nn.relu(x),
                                jax.nn.elu(x), jax.nn.softplus(x), jax.nn.leaky_relu(x)), (X,)),
+    "fourier": (lambda x: (jnp.real(jnp.fft.fft(x, axis=1)), jnp.imag(jnp.fft.ifft(x)), jnp.abs(jnp.fft.rfft(x)),
+                           jnp.fft.irfft(jnp.fft.rfft(x)), jnp.fft.fft2(x)), (X,)),
+    "complex": (lambda x, y: (lax.complex(x, y) * jnp.conj(x + 1j), jnp.conj(lax.complex(x, y)).imag, jnp.exp(1j * x),
+                              (x + 1j * y) @ (y - 1j).swapaxes(1, 2)), (X, Y)),
+    "counts_in_float": (lambda x: jnp.where(jnp.arange(4, dtype="float32")[:, None] * 2 - 1
+                                            >= jnp.arange(6, dtype="float32") + 0.0, x, 0.0), (X,)),
     "one_hot": (lambda i: jax.nn.one_hot(jnp.abs(i), 5), (I,)),
     "scan": (lambda x: lax.scan(lambda c, e: (c * 0.5 + e, (c, e * 2)), x[0], x), (X,)),
     "scan_reverse": (lambda x: lax.scan(lambda c, e: (c * 0.5 + e, c), x[0], x, reverse=True), (X,)),
@@ -121,6 +130,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "vmap": (jax.vmap(lambda y: jnp.cumsum(y, 0) @ y.T), (X,)),
     "grad": (jax.grad(lambda y: (jnp.tanh(y) ** 2).sum()), (X,)),
     "random": (lambda x: x + jax.random.normal(jax.random.key(3), x.shape), (X,)),
+    "random_integers": (lambda x: x + jax.random.randint(jax.random.key(1), x.shape, 1, 40), (X,)),
     "attention": (lambda x: jax.nn.dot_product_attention(x[:, :, None], x[:, :, None], x[:, :, None], is_causal=True),
                   (X,)),
 }  # fmt: skip

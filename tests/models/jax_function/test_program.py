@@ -13,6 +13,7 @@ from orderproof.models.jax_function.agreement import check_agreement
 from orderproof.models.jax_function.module import JaxModule
 from orderproof.models.jax_function.program import JaxProgram
 from orderproof.models.jax_function.sizes import OpenSize
+from orderproof.models.translation_rounding import gap, largest, unit
 
 
 class NoProcess:
@@ -101,6 +102,21 @@ def test_an_open_size_is_computed_from_those_of_the_inputs() -> None:
     assert [OpenSize(text).value(known) for text in texts] == [15, 3, 3, 9, 4]
     with pytest.raises(SubjectError, match="the size 'f\\(rows\\)' of a program of JAX cannot be read"):
         OpenSize("f(rows)").value(known)
+
+
+def test_the_last_place_asks_nothing_about_an_open_size() -> None:
+    class Open:
+        def __sub__(self, other: int) -> str:
+            return f"tokens - {other}"
+
+    assert OpenSize("mod(-1, tokens)").value({"tokens": Open()}) == "tokens - 1"
+    assert OpenSize("mod(-1, tokens)").value({"tokens": 5}) == 4
+
+
+def test_complex_numbers_differ_where_one_of_their_parts_does() -> None:
+    x = torch.tensor([1 + 2j, complex(float("nan"), 1)])
+    assert (gap(x, x), unit(x), largest(x)) == (0.0, torch.finfo(torch.float32).eps, 2.0)
+    assert gap(x, x + 0.5j) == 0.5
 
 
 def test_a_program_is_for_the_shapes_that_it_was_traced_for() -> None:

@@ -50,6 +50,36 @@ def test_rounding_of_the_results_is_measured_on_the_graph() -> None:
         check_agreement("test.onnx", graph, [x], found, [found["y"].numpy() + 1e5])
 
 
+def test_a_sigmoid_near_zero_may_differ_by_units_of_one(tmp_path: Path) -> None:
+    """The runtime computes it as 0.5 and an odd function: 6.0e-08 for 1.1e-07, as at the end of a speech detector."""
+    nodes = [node("Sub", ["x", "far"], ["low"]), node("Sigmoid", ["low"], ["y"])]
+    model = model_of(
+        nodes, {"x": (TensorProto.FLOAT, ["batch", "sequence", 8])}, ["y"], {"far": np.array(16, np.float32)}
+    )
+    onnx.save(model, tmp_path / "model.onnx")
+    assert any("computes what ONNX Runtime computes" in note for note in load(str(tmp_path / "model.onnx")).notes)
+
+
+def test_rows_of_a_quantized_layer_are_compared_on_one_thread(tmp_path: Path) -> None:
+    """On two, the runtime quantizes the states of each half of the rows with a scale of their own."""
+    draw = np.random.default_rng(0)
+    stored: dict[str, np.ndarray] = {
+        "w": draw.integers(-127, 128, (1, 4, 32)).astype(np.int8),
+        "r": draw.integers(-127, 128, (1, 8, 32)).astype(np.int8),
+        "scale": np.array([0.02], np.float32), "zero": np.array([0], np.int8), "axis": np.array([1]),
+    }  # fmt: skip
+    names = ["turned", "w", "r", "", "", "", "", "", "scale", "zero", "scale", "zero"]
+    nodes = [
+        node("Transpose", ["x"], ["turned"], perm=[1, 0, 2]),
+        node("DynamicQuantizeLSTM", names, ["states"], domain="com.microsoft", hidden_size=8),
+        node("Squeeze", ["states", "axis"], ["flat"]), node("Transpose", ["flat"], ["y"], perm=[1, 0, 2]),
+    ]  # fmt: skip
+    model = model_of(nodes, {"x": (TensorProto.FLOAT, ["batch", "sequence", 4])}, ["y"], stored)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, tmp_path / "model.onnx")
+    assert any("computes what ONNX Runtime computes" in note for note in load(str(tmp_path / "model.onnx")).notes)
+
+
 def test_a_small_difference_without_rounding_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of([node("Exp", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["batch", "sequence", 8])}, ["y"])
     onnx.save(model, tmp_path / "model.onnx")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,6 +17,8 @@ from orderproof import audit
 from orderproof.errors import SubjectError
 from orderproof.models import load
 from orderproof.records.audit import Finding
+from orderproof.subject_spec import Layout
+from tests.models.onnx_file.graphs import model_of
 
 LENGTH = 8  # of the example
 
@@ -70,6 +74,22 @@ def test_length_of_the_example_is_found_at_its_node(tmp_path: Path, kept: str) -
 @pytest.mark.filterwarnings("ignore")
 def test_open_length_passes(tmp_path: Path) -> None:
     assert not failures(exported(tmp_path, "open"))
+
+
+def test_one_row_that_is_kept_is_found_at_its_node(tmp_path: Path) -> None:
+    """A shape [token, 1, width] with the one row of the example, as the attention of torch exports it."""
+    nodes = [
+        onnx.helper.make_node("Shape", ["x"], ["tokens"], start=1, end=2),
+        onnx.helper.make_node("Concat", ["tokens", "rest"], ["sizes"], axis=0),
+        onnx.helper.make_node("Transpose", ["x"], ["turned"], perm=[1, 0, 2]),
+        onnx.helper.make_node("Reshape", ["turned", "sizes"], ["split"], name="view"),
+        onnx.helper.make_node("Transpose", ["split"], ["y"], perm=[1, 0, 2]),
+    ]
+    inputs = {"x": (onnx.TensorProto.FLOAT, ["batch", "sequence", 8])}
+    onnx.save(model_of(nodes, inputs, ["y"], {"rest": np.array([1, 8])}), tmp_path / "model.onnx")
+    with pytest.raises(SubjectError, match="node 'view' fails for 2 rows and not for one"):
+        load(str(tmp_path / "model.onnx"))
+    assert load(str(tmp_path / "model.onnx"), layout=Layout(shapes={"x": [1, 7, 8]})).default_length == 7
 
 
 @pytest.mark.filterwarnings("ignore")

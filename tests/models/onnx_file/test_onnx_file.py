@@ -193,3 +193,16 @@ def test_ids_of_a_fused_embedding_use_all_rows(saved) -> None:
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     ids = load(saved(model)).sample(40, 0).inputs[0]
     assert 240 < int(ids.max()) < 300
+
+
+def test_ids_that_are_real_numbers_use_all_rows_of_their_table(saved) -> None:
+    """As converters from TensorFlow write them: a cast to integers before the look-up."""
+    table = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
+    nodes = [
+        helper.make_node("Cast", ["ids"], ["whole"], to=onnx.TensorProto.INT32),
+        helper.make_node("Gather", ["table", "whole"], ["y"]),
+    ]
+    path = saved(model_of(nodes, {"ids": (onnx.TensorProto.FLOAT, ["batch", "sequence"])}, ["y"], {"table": table}))
+    ids = load(path).sample(40, 0).inputs[0]
+    assert 400 < int(ids.max()) < 500
+    assert prove(path, "causal").verdict == "proved"

@@ -67,6 +67,7 @@ CASES = [
     case("Slice", X, N([-1]), N([-100]), N([1]), N([-1]), stored=(1, 2, 3, 4)),
     case("Expand", real(3, 1), N([2, 3, 4]), stored=(1,)), case("Tile", X, N([1, 2, 1]), stored=(1,)),
     case("Pad", X, N([0, 1, 0, 0, 0, 2]), stored=(1,)), case("Pad", X, N([0, 0, 1, 0, 0, 2]), stored=(1,), mode="edge"),
+    case("Pad", real(2, 3, 4, 5), N([0, 0, 0, 2, 0, 0, 0, 1]), stored=(1,), mode="reflect"),
     case("Trilu", X, upper=0), case("Trilu", X, N(1), stored=(1,)), case("EyeLike", real(3, 4), k=1),
     case("ConstantOfShape", N([2, 3]), stored=(0,)), case("Range", N(1), N(9), N(2), stored=(0, 1, 2)),
     case("Gather", real(4, 5), IDS), case("Gather", X, N(1), axis=1, stored=(1,)), case("Gather", X, N([2, 0]), axis=1),

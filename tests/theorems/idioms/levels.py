@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from orderproof import audit
-from orderproof.records.audit import Finding
-from tests.theorems.idioms.base import WIDTH, Idiom
+from orderproof.records.audit import Finding, Report
+from tests.theorems.idioms.idiom import WIDTH, Idiom
 
 LEVELS = ("theorem", "length", "undecided", "refuted")
 
@@ -37,7 +37,12 @@ def decided(kind: type[nn.Module], idiom: Idiom) -> tuple[str, str]:
     module, x = kind().eval(), torch.randn(2, 7, WIDTH)
     mask = torch.ones(2, 7, dtype=torch.long)
     options = {"inputs": {"x": x, "mask": mask}, "roles": {"mask": "mask"}} if idiom.masked else {"inputs": x}
-    found = [_level(f) for f in audit(module, laws=[idiom.law], **options).findings if f.verdict != "not_applicable"]
+    return worst_level(audit(module, laws=[idiom.law], **options))
+
+
+def worst_level(report: Report) -> tuple[str, str]:
+    """The worst level of the findings of a report, and its reason."""
+    found = [_level(finding) for finding in report.findings if finding.verdict != "not_applicable"]
     return max(found, key=lambda one: LEVELS.index(one[0]))
 
 

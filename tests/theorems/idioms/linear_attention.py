@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tests.theorems.idioms.base import WIDTH, Attention, Idiom
+from tests.theorems.idioms.idiom import WIDTH, Attention, Idiom
 
 
 def in_chunks(x: Tensor, size: int = 4) -> Tensor:

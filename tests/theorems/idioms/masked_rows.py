@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tests.theorems.idioms.base import Attention, Idiom, hidden
+from tests.theorems.idioms.idiom import Attention, Idiom, hidden
 
 
 class NanToNum(Attention):

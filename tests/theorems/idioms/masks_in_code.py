@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tests.theorems.idioms.base import WIDTH, Idiom, hidden, of
+from tests.theorems.idioms.idiom import WIDTH, Idiom, hidden, of
 
 LOW = torch.finfo(torch.float32).min
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tests.theorems.idioms.base import WIDTH, Idiom
+from tests.theorems.idioms.idiom import WIDTH, Idiom
 
 
 class Lstm(nn.Module):

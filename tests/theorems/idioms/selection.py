@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tests.theorems.idioms.base import Attention, Idiom, hidden
+from tests.theorems.idioms.idiom import Attention, Idiom, hidden
 
 
 class TopKThreshold(Attention):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tests.theorems.idioms.base import Idiom, hidden, of
+from tests.theorems.idioms.idiom import Idiom, hidden, of
 
 LOW = torch.finfo(torch.float32).min
 

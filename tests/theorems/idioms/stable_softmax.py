@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tests.theorems.idioms.base import WIDTH, Attention, Idiom, hidden
+from tests.theorems.idioms.idiom import WIDTH, Attention, Idiom, hidden
 
 
 class MaximumBeforeMask(Attention):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tests.theorems.idioms.base import Idiom, hidden, of
+from tests.theorems.idioms.idiom import Idiom, hidden, of
 
 
 def averages(m: Any, x: Tensor, dim: int = 1) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tests.theorems.idioms.base import Attention, Idiom
+from tests.theorems.idioms.idiom import Attention, Idiom
 
 
 class Buffer(Attention):

@@ -22,6 +22,7 @@ from orderproof.auditing.explain.lost_positions import line_of_lost_positions
 from orderproof.auditing.explain.mask_hints import mask_hint
 from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
+from orderproof.auditing.record.assumptions import first_names
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk, Weights, walk_graph
 from orderproof.auditing.record.output_axes import token_layouts
@@ -146,12 +147,20 @@ class Relation:
         if inapplicable is None and law.reads_rows and axes.row is None:
             inapplicable = "no axis of the output runs over rows"
         if inapplicable is not None:
-            return "not_applicable", inapplicable
+            return "not_applicable", f"{inapplicable}{self._hint_at_inputs(dims)}"
         if any(t.prefix_length < 0 for t in dims):
             return "undecided", (
                 "the output has fewer entries than there are tokens: which token each belongs to is not known"
             )
         return None
+
+    def _hint_at_inputs(self, dims: tuple[TokenDim, ...]) -> str:
+        """For a decoder that computes the output of one token only, the inputs that may ask for those of all tokens."""
+        subject, law = self.context.subject, self.law
+        if dims or law.permutes_tokens or law.replaces_whole_rows or subject.model_kind != "causal_lm":
+            return ""
+        names = first_names(subject.inputs_left_out)
+        return f"; give it inputs with which it has one output per token (not given: {names})" if names else ""
 
     def _only_others_read_tokens(self, output: str) -> bool:
         """True for an output that no token reaches, while they reach another: lengths that are returned."""

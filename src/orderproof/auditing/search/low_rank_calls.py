@@ -31,7 +31,7 @@ class LowRankCalls:
 
     def held(self, comparison: Comparison, length: int) -> ComparisonResult | None:
         """The result of a comparison that holds; None if the model itself has to be compared."""
-        may_replace = self.law.of_any_weights and self.began and not comparison.informational
+        may_replace = self.law.of_any_weights and self.began and not comparison.of_weights
         replaced = self.calls.with_low_rank_weights if may_replace else None
         if replaced is None or not self._has_control(replaced):
             return None
@@ -39,7 +39,7 @@ class LowRankCalls:
         if same is None:
             return None
         result = run_comparison(same, replaced, length, self.tolerance, self.law)
-        if result.verdict == "held" and result.record.float32 is not None:
+        if result.verdict == "held" and result.record.float32 is not None and not result.record.reason:
             return replace(result, comparison=comparison, has_low_rank=True)
         self.calls.restore_shared_state()
         return None

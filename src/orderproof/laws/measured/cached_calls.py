@@ -224,6 +224,7 @@ class CachedCalls:
         except Exception:  # noqa: BLE001 - third-party code: a module may not be copied
             return None
         calls.remember_first_state()
+        vars(calls)["with_low_rank_weights"] = calls
         return calls
 
     @cached_property
@@ -296,7 +297,8 @@ class CachedCalls:
         for name in ("attention_backends", "float32", "float64"):
             vars(self).pop(name, None)
         low_rank = vars(self).get("with_low_rank_weights")
-        for calls in (*self._by_length.values(), *self._loaded.values(), *([low_rank] if low_rank else [])):
+        copies = [low_rank] if low_rank is not None and low_rank is not self else []
+        for calls in (*self._by_length.values(), *self._loaded.values(), *copies):
             calls.free_models()
 
     def _note_use(self, key: torch.dtype | tuple[str, ...]) -> None:

@@ -25,19 +25,24 @@ import torch
 from torch import Tensor
 
 from orderproof.adapter import Threshold
+from orderproof.cast_on_use import is_large
 from orderproof.errors import UnsupportedCallError
-from orderproof.laws.measured.cached_calls import CachedCalls, weight_dtype
+from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.dtype_reference import (
+    NEIGHBOURS,
     DtypeMode,
     PositionedForward,
     dtype_modes,
     float64_reference,
+    may_have_table,
     position_count,
+    single_token_outputs,
 )
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
 from orderproof.recording.execution import relative_difference
 
 SPACED_POSITIONS = 14  # geometrically spaced positions, each with its neighbour
+ENDS = 2  # the first and the last positions of a large model with its own weights
 PREFIX_TOKENS = 3  # tokens before the token that is moved
 POSITION_EFFECT_EPS = 1000  # [units of rounding] a larger effect of the position is not rounding
 CLEAR_DIFFERENCE_EPS = 4  # [units of rounding, relative to the largest output] a clear difference in float64
@@ -49,22 +54,40 @@ class DistinctPositions(MeasuredLaw):
     confirm_in_float64 = False  # one of the outputs is in float64
     every_length = False
     ignores_length = "it moves the last of 4 tokens to positions up to the stated length"
+    of_any_weights = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         reach = position_count(calls)
         places = position_schedule(reach, calls.adapter.thresholds)
         if len(places) > 1 and _has_absolute_positions(calls):
             yield Comparison(
-                f"a single token at positions up to {reach - 1}", partial(_compare_single_token, places=places)
-            )
+                f"a single token at positions up to {reach - 1}", partial(_compare_single_token, places=places),
+                of_weights=True,
+            )  # fmt: skip
+        own = _places_of_weights(calls, places, reach)
         for precision in dtype_modes(calls) if len(places) > 1 else ():
             what = f"positions up to {reach - 1} {precision.description}"
-            yield Comparison(what, partial(_compare_distinct, places=places, precision=precision))
+            if own != places:
+                yield Comparison(f"{len(own)} {what}", partial(_compare_distinct, places=own, precision=precision))
+            run = partial(_compare_distinct, places=places, precision=precision)
+            yield Comparison(what, run, of_weights=own == places)
 
     def control(self, calls: CachedCalls) -> OutputPair:
-        places = position_schedule(position_count(calls), calls.adapter.thresholds)
-        outputs = outputs_at_positions(float64_reference(calls), places, float64_reference(calls).forward_at)
+        reach = position_count(calls)
+        places = position_schedule(reach, calls.adapter.thresholds)
+        own = _places_of_weights(calls, places, reach)
+        wide = float64_reference(calls, None if own == places else next(dtype_modes(calls)))
+        outputs = outputs_at_positions(wide, own, wide.forward_at)
         return outputs[:-1], outputs[1:]
+
+
+def _places_of_weights(calls: CachedCalls, places: list[int], reach: int) -> list[int]:
+    """The positions at which a large model is compared with its own weights: the first and the last ones.
+
+    All of them where a table of positions may be among the weights.
+    """
+    large = len(places) > 2 * ENDS and is_large(calls.adapter.module)
+    return [*places[:ENDS], *places[-ENDS:]] if large and not may_have_table(calls, reach) else places
 
 
 def position_schedule(reach: int, thresholds: Sequence[Threshold] = ()) -> list[int]:
@@ -109,28 +132,18 @@ def _compare_distinct(calls: CachedCalls, *, places: list[int], precision: Dtype
 def _has_absolute_positions(calls: CachedCalls) -> bool:
     """True if the output of a single token depends on its position."""
     try:
-        near = _single_token_outputs(calls, [PREFIX_TOKENS, PREFIX_TOKENS + 1])
+        near = single_token_outputs(calls, list(NEIGHBOURS))
     except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
         return False
-    return (
-        relative_difference(near[0], near[1])
-        > POSITION_EFFECT_EPS * torch.finfo(weight_dtype(calls.adapter.module)).eps
-    )
+    return relative_difference(near[0], near[1]) > POSITION_EFFECT_EPS * torch.finfo(calls.weight_dtype).eps
 
 
 def _compare_single_token(calls: CachedCalls, *, places: list[int]) -> OutputPair | NotedOutputs:
-    outputs = _single_token_outputs(float64_reference(calls), places)
+    outputs = single_token_outputs(float64_reference(calls), places)
     if not bool(outputs.isfinite().all()):
         return outputs, outputs
     least = POSITION_EFFECT_EPS * torch.finfo(outputs.dtype).eps * outputs.abs().max()
     return _report_equal_positions(torch.cdist(outputs, outputs, p=float("inf")) <= least, places)
-
-
-def _single_token_outputs(calls: CachedCalls, places: list[int]) -> Tensor:
-    """The outputs [position, number] of a single token at each position."""
-    tokens = torch.cat([calls.sample_tokens(1, rows=1)] * len(places))
-    positions = calls.adapter.first_position_id + torch.tensor(places).unsqueeze(-1)
-    return calls.forward_at(tokens, positions).reshape(len(places), -1)
 
 
 def _report_equal_positions(same: Tensor, places: list[int]) -> NotedOutputs:

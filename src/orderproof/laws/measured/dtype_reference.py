@@ -13,11 +13,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from orderproof.cast_on_use import is_large
 from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.bfloat16_products import float32_products
 from orderproof.laws.measured.cached_calls import CachedCalls, weight_dtype
 
 DEFAULT_POSITION_COUNT = 4096  # positions to test if the model states no number
+NEIGHBOURS = (3, 4)  # positions of a single token
 
 PositionedForward = Callable[[Tensor, Tensor], Tensor]  # from tokens and position ids to an output
 
@@ -67,6 +69,24 @@ def _accepts_position(calls: CachedCalls, position: int) -> bool:
     return True
 
 
+def may_have_table(calls: CachedCalls, reach: int) -> bool:
+    """True if a table of positions may be among the weights: the output of a single token depends on its position."""
+    if "table" in calls.adapter.mechanisms:
+        return True
+    try:
+        near = single_token_outputs(calls, [*NEIGHBOURS, reach - 1])
+    except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
+        return True
+    return not bool((near == near[:1]).all())
+
+
+def single_token_outputs(calls: CachedCalls, places: list[int]) -> Tensor:
+    """The outputs [position, number] of a single token at each position."""
+    tokens = torch.cat([calls.sample_tokens(1, rows=1)] * len(places))
+    positions = calls.adapter.first_position_id + torch.tensor(places).unsqueeze(-1)
+    return calls.forward_at(tokens, positions).reshape(len(places), -1)
+
+
 def dtype_modes(calls: CachedCalls) -> Iterator[DtypeMode]:
     """The dtype in use, loaded in bfloat16, and autocast to bfloat16."""
     in_use = weight_dtype(calls.adapter.module)
@@ -81,8 +101,11 @@ def float64_reference(calls: CachedCalls, precision: DtypeMode | None = None) ->
     """The model loaded in float64, with tables and frequencies computed in float64, not converted from rounded ones.
 
     If it does not run in float64 or gives NaN or infinity, float32 is the reference for narrower dtypes. Raises
-    `UnsupportedCallError` for the others.
+    `UnsupportedCallError` for the others. Of a large model float32 is the reference for narrower dtypes.
     """
+    narrow = precision is not None and precision.eps > torch.finfo(torch.float32).eps
+    if narrow and is_large(calls.adapter.module):
+        return calls.loaded_in(torch.float32)
     wide = calls.loaded_in(torch.float64)
     try:
         if not bool(
@@ -91,7 +114,7 @@ def float64_reference(calls: CachedCalls, precision: DtypeMode | None = None) ->
             raise UnsupportedCallError("it gives NaN or infinity in float64")
     except Exception as error:
         wide = calls.loaded_in(torch.float32)
-        if precision is not None and precision.eps <= torch.finfo(torch.float32).eps:
+        if precision is not None and not narrow:
             raise UnsupportedCallError("it does not run in float64, the reference") from error
     return wide
 

@@ -53,6 +53,7 @@ class Comparison:
     note: str = ""  # of the report, if an informational comparison finds a difference
     expects_difference: bool = False  # the two outputs must not be equal
     of_token_ids: bool = False  # of chosen tokens: how far ids differ says nothing, so it is the last to decide
+    of_weights: bool = False  # of numbers that are weights, as a table of positions: only those of the model show it
     group: str = ""  # comparisons of one group at several lengths are one row; by default those of one description
 
 

@@ -41,6 +41,7 @@ from orderproof.laws.measured.dtype_reference import (
     PositionedForward,
     dtype_modes,
     float64_reference,
+    may_have_table,
     position_count,
 )
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, NotedOutputs, OutputPair
@@ -62,17 +63,25 @@ class PositionPrecision(MeasuredLaw):
 
     confirm_in_float64 = False  # one of the outputs is in float64
     every_length = False
+    of_any_weights = True
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         reach = position_count(calls)
         places = shifts(reach, calls.default_length, calls.adapter.thresholds)
+        replaced = calls.with_low_rank_weights if places else None
+        if replaced is not None and may_have_table(calls, reach):
+            replaced = None  # the table itself is compared at every shift
+        of_weights = replaced is None
         for precision in dtype_modes(calls) if places else ():
             what = f"positions up to {reach - 1} {precision.description}"
-            yield Comparison(what, partial(_excess_error, places=places, reach=reach, precision=precision))
-        if places and _step_is_uneven(calls, places, reach):
+            run = partial(_excess_error, reach=reach, precision=precision)
+            if not of_weights:
+                yield Comparison(f"{what}, the last ones", partial(run, places=places[-1:]))
+            yield Comparison(what, partial(run, places=places), of_weights=of_weights)
+        if places and _step_is_uneven(replaced or calls, places, reach):
             yield Comparison(
                 f"one step of all tokens, at positions up to {reach - 1}", partial(_steps, places=places, reach=reach),
-                from_positions=True,
+                from_positions=True, of_weights=of_weights,
             )  # fmt: skip
 
     def control(self, calls: CachedCalls) -> OutputPair:

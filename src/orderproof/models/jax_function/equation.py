@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,3 +38,14 @@ class Equation:
     def line(self) -> str:
         """`, file.py:12`: its innermost line."""
         return f", {Path(self.frames[-1][0]).name}:{self.frames[-1][2]}" if self.frames else ""
+
+
+def read_equations(equations: Sequence[Equation], outputs: Sequence[int | Atom]) -> list[Equation]:
+    """Equations without those whose results nothing reads."""
+    read = {x for x in outputs if isinstance(x, int)}
+    kept = []
+    for e in reversed(equations):
+        if not read.isdisjoint(e.outputs):
+            kept.append(e)
+            read |= {x for x in e.inputs if isinstance(x, int)}
+    return kept[::-1]

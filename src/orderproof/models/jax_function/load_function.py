@@ -66,7 +66,9 @@ def load_jax(
         raise UsageError(f"{spec}: expected no mode with a model of JAX, which is audited as for inference")
     process = JaxProcess(jax_python())
     process.load(spec)
-    return subject_of(process, layout, assume)
+    subject = subject_of(process, layout, assume)
+    process.announce_files()
+    return subject
 
 
 def subject_of(process: JaxProcess, layout: Layout = NO_LAYOUT, assume: Mapping[str, Any] | None = None) -> Subject:
@@ -99,24 +101,38 @@ def _open_program(
 ) -> tuple[JaxProgram | None, tuple[str, ...]]:
     """The program for open sizes, as many as JAX leaves open; and a note if it leaves none."""
     reason = ""
-    for shapes in _open_shapes(examples):
+    every = _open_shapes(examples)
+    for shapes in every:
+        kept = sorted(_names(every[0]) - _names(shapes))
+        fixed = tuple(f"the number of {name} stays that of a call: JAX cannot leave it open: {reason}" for name in kept)
         try:
-            return traced(process, shapes, {}, has_weights=has_weights), ()
+            return _counting(traced(process, shapes, {}, has_weights=has_weights), fixed)
         except SubjectError as error:
-            reason = reason or str(error)
+            reason = reason or str(error).removeprefix(f"{process.spec}: ")
         limits = _limits(process, shapes)
         try:
-            return traced(process, shapes, limits, has_weights=has_weights), tuple(
-                f"at most {number} {name}: JAX refuses more" for name, number in limits.items()
-            )
+            program = traced(process, shapes, limits, has_weights=has_weights)
         except SubjectError:
             continue
+        notes = (f"at most {number} {name}: JAX refuses more" for name, number in limits.items())
+        return _counting(program, (*notes, *fixed))
     return None, (f"JAX traces the model for each shape apart, not for open sizes: {reason}",)
+
+
+def _counting(program: JaxProgram, notes: tuple[str, ...]) -> tuple[JaxProgram, tuple[str, ...]]:
+    """A program, and a note if it counts in float32."""
+    found = (f"at most {number} {name}: with more the model counts past the integers of float32"
+             for name, number in program.body.limits.items() if number == program.limits[name])  # fmt: skip
+    return program, (*notes, *found)
+
+
+def _names(shapes: Sequence[Sequence[int | str]]) -> set[str]:
+    return {n for shape in shapes for n in shape if isinstance(n, str)}
 
 
 def _limits(process: JaxProcess, shapes: Sequence[Sequence[int | str]]) -> dict[str, int]:
     """The largest number of each open size that has a limit."""
-    names = sorted({n for shape in shapes for n in shape if isinstance(n, str)})
+    names = sorted(_names(shapes))
     request = {"do": "limit", "shapes": [list(shape) for shape in shapes], "most": MOST_TOKENS}
     found = {name: process.ask({**request, "name": name})[0]["limit"] for name in names}
     return {name: number for name, number in found.items() if 0 < number < MOST_TOKENS}

@@ -52,6 +52,8 @@ class Primitive:
         if name not in DTYPES:
             raise self.refuse(f"numbers of type {name}")
         found = DTYPES[name]
+        if found is torch.complex64 and self.real is torch.float64:
+            return torch.complex128
         wide = self.real is torch.float64 and found.is_floating_point
         return self.real if name == "float32" or wide else found
 

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from orderproof.errors import CaptureError
 from orderproof.models.jax_function.equation import Atom, Equation
+from orderproof.models.jax_function.exact_counts import with_exact_counts
 from orderproof.models.jax_function.lines import Frame, Lines
 from orderproof.models.jax_function.primitive import Primitive, Value, functions, resolved
 from orderproof.models.jax_function.process import DTYPES
-from orderproof.models.jax_function.sizes import Known, OpenSize, has_open_sizes, read_sizes
+from orderproof.models.jax_function.sizes import LEAST, Known, OpenSize, has_open_sizes, read_sizes
 from orderproof.models.jax_function.softmax import with_softmax
 from orderproof.models.stored_weights import is_weight
 
@@ -44,6 +45,9 @@ class Body:
             dtypes |= {v: aval["dtype"] for v, aval in zip(entry["outputs"], entry["avals"], strict=True)}
         self.outputs = tuple(map(_atom, data["outputs"]))
         self.equations = with_softmax(self.equations, self.outputs)
+        self.equations, limits = with_exact_counts(self.equations, self.outputs)
+        inner = (body.limits for e in self.equations for body in _bodies(e.params))
+        self.limits: dict[str, int] = least([limits, *inner])
         self.result_dtypes = tuple(aval["dtype"] for aval in data["results"])
 
     @property
@@ -118,12 +122,20 @@ class Body:
         return self.inputs.index(left), bound
 
 
+def least(limits: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """The least limit of each open size."""
+    names = {name for each in limits for name in each}
+    return {name: min(each[name] for each in limits if name in each) for name in sorted(names)}
+
+
 def _run_body(run: Run, body: Body, inputs: Sequence[Value]) -> list[Value]:
     return body.run(run, inputs)
 
 
 def _constant(run: Run, name: str) -> Tensor:
     found = run.constants[name]
+    if found.dtype is torch.complex64 and run.real is torch.float64:
+        return found.to(torch.complex128)
     return found.to(run.real) if found.dtype is torch.float32 and run.real is not torch.float32 else found
 
 
@@ -185,7 +197,7 @@ class JaxProgram(nn.Module):
         self.body = Body(data["program"], chains, {})
         self.output_names = tuple(data["output_names"])
         self.shapes = tuple(map(tuple, shapes))
-        self.limits = dict(limits)
+        self.limits = least([limits, self.body.limits])
         self.names = tuple(constants)
         for name, value in constants.items():
             if has_weights and is_weight(value):
@@ -203,7 +215,7 @@ class JaxProgram(nn.Module):
                 expected = known.setdefault(size, n) if isinstance(size, str) else size
                 if expected is not n and expected != n:
                     return None
-        if any(n < 2 or n > self.limits.get(name, n) for name, n in known.items()):
+        if any(n < LEAST or n > self.limits.get(name, n) for name, n in known.items()):
             return None
         return known
 

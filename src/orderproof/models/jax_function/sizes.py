@@ -10,6 +10,7 @@ from typing import Any
 from orderproof.errors import SubjectError
 
 Known = Mapping[str, Any]  # the number of each open size
+LEAST = 2  # of an open size
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: op.add, ast.Sub: op.sub, ast.Mult: op.mul, ast.Pow: op.pow,
 }  # fmt: skip
@@ -45,9 +46,15 @@ class OpenSize:
                 return -self._value(operand, known)
             case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
                 return _BINARY[type(sign)](self._value(left, known), self._value(right, known))
+            case ast.Call(func=ast.Name(id="mod"), args=[number, ast.Name(id=name)]) if _is_minus_one(number):
+                return known[name] - 1  # without a question about the size
             case ast.Call(func=ast.Name(id=name), args=arguments) if name in _FUNCTIONS:
                 return _FUNCTIONS[name](*(self._value(x, known) for x in arguments))
         raise SubjectError(f"the size {self.text!r} of a program of JAX cannot be read")
+
+
+def _is_minus_one(node: ast.AST) -> bool:
+    return ast.unparse(node) == "-1"
 
 
 def read_sizes(value: Any) -> Any:

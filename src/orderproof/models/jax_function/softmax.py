@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from orderproof.models.jax_function.equation import Atom, Equation
+from orderproof.models.jax_function.equation import Atom, Equation, read_equations
 from orderproof.models.jax_function.primitive import Primitive, Value, primitive
 
 NAME = "softmax of equations"  # no primitive of JAX has a space in its name
@@ -29,17 +29,7 @@ def with_softmax(equations: Sequence[Equation], outputs: Sequence[int | Atom]) -
     """Equations with one of softmax for those that compute it, without equations that nothing reads any more."""
     found = _Equations(equations)
     changed = [found.softmax_at(e) or e for e in equations]
-    return _read(changed, outputs) if changed != list(equations) else changed
-
-
-def _read(equations: Sequence[Equation], outputs: Sequence[int | Atom]) -> list[Equation]:
-    read = {x for x in outputs if isinstance(x, int)}
-    kept = []
-    for e in reversed(equations):
-        if not read.isdisjoint(e.outputs):
-            kept.append(e)
-            read |= {x for x in e.inputs if isinstance(x, int)}
-    return kept[::-1]
+    return read_equations(changed, outputs) if changed != list(equations) else changed
 
 
 class _Equations:

@@ -1,4 +1,4 @@
-"""A length that an export kept from its example: the node that holds it, where the file leaves the length open."""
+"""A length or one row that an export kept from its example: the node that holds it, where the file leaves it open."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ def other_length(graph: OnnxModule, call: Call, refused: int) -> tuple[int | Non
             f"--length {length} audits this length"
         )
     return None, ""
+
+
+def kept_row(graph: OnnxModule, call: Call, refused: int) -> str:
+    """A text if a graph that refuses a number of rows takes one row; empty if not."""
+    failed, _ = _shapes(graph, call, refused)
+    if failed is None or refused == 1 or _shapes(graph, call, 1)[0] is not None:
+        return ""
+    return (
+        f"node {_name(graph, failed)} fails for {refused} rows and not for one, though the file leaves their number "
+        "open: take the size of a tensor where the code takes a number, and export an example of two rows; --shape "
+        "audits one row"
+    )
 
 
 def _shapes(graph: OnnxModule, call: Call, length: int) -> tuple[OnnxNode | None, Shapes]:

@@ -14,6 +14,7 @@ from orderproof.errors import SubjectError
 from orderproof.models.onnx_file.module import input_entries
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
 from orderproof.models.onnx_file.stored import constant_of
+from orderproof.models.onnx_file.tables import id_bound
 
 Size = int | str
 FLAG = "use_cache_branch"  # of decoders that optimum merges: a call has a cache
@@ -28,6 +29,12 @@ class Entry:
     sizes: tuple[Size, ...]
     kind: str  # "drawn", "ones", "zeros", "positions", "flag" or "number"
     number: int = 0  # the value of a number
+    table: int | None = None  # the rows of the smallest table that reads it as ids
+
+    @property
+    def drawn_dtype(self) -> torch.dtype:
+        """The dtype of its examples: ids are integers, also where the file takes real numbers."""
+        return torch.int64 if self.table is not None and self.dtype.is_floating_point else self.dtype
 
 
 def entries_of(model: ModelProto, name: str) -> list[Entry]:
@@ -36,9 +43,10 @@ def entries_of(model: ModelProto, name: str) -> list[Entry]:
     for key, number, sizes in input_entries(model):
         dtype = DTYPES.get(onnx.TensorProto.DataType.Name(number))
         if dtype is None:
-            kind = onnx.TensorProto.DataType.Name(number)
-            raise SubjectError(f"{name}: input {key!r} has numbers of type {kind}, which is not supported")
-        found.append(Entry(key, dtype, tuple(sizes), _kind(key.lower(), dtype, sizes)))
+            what = f"numbers of type {onnx.TensorProto.DataType.Name(number)}" if number else "a sequence, or no type"
+            raise SubjectError(f"{name}: input {key!r} has {what}, which is not supported")
+        kind = _kind(key.lower(), dtype, sizes)
+        found.append(Entry(key, dtype, tuple(sizes), kind, table=id_bound(model.graph, key)))
     return found
 
 

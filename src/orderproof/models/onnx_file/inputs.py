@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from onnx import ModelProto
 from torch import Tensor
 
 from orderproof.errors import UnsupportedCallError
@@ -21,7 +20,7 @@ from orderproof.models.onnx_file.cache import FileCache
 from orderproof.models.onnx_file.entries import Entry, is_past, is_row_name
 from orderproof.models.onnx_file.module import OnnxModule
 from orderproof.models.onnx_file.sizes import size_of
-from orderproof.models.onnx_file.tables import id_bound
+from orderproof.models.onnx_file.tables import NO_TABLE
 from orderproof.models.onnx_file.values import Value, numbers
 
 
@@ -65,7 +64,7 @@ class WithComputedInputs(PassesKeywordsOn):
         values: list[Value] = []
         for entry in self.entries:
             if entry.name in inputs:
-                values.append(inputs[entry.name])
+                values.append(inputs[entry.name].to(entry.dtype) if entry.table is not None else inputs[entry.name])
             elif cache is not None and entry.name in cache.outputs:
                 values.append(cache.empty(entry, rows) if past is None else past[cache.outputs[entry.name]])
             else:
@@ -119,7 +118,7 @@ def _tokens(known: Mapping[str, int]) -> int | None:
 
 
 def example_inputs(
-    model: ModelProto, entries: Sequence[Entry], given: Mapping[str, Tensor], sizes: Mapping[str, int]
+    entries: Sequence[Entry], given: Mapping[str, Tensor], sizes: Mapping[str, int]
 ) -> dict[str, Tensor]:
     """Example values by name, but for inputs of zeros that are not given, which follow from the others."""
     generator = torch.Generator().manual_seed(0)
@@ -133,9 +132,9 @@ def example_inputs(
             found[entry.name] = value
         elif entry.kind == "drawn":
             shape = [size_of(size, sizes, None) for size in entry.sizes]
-            if entry.dtype.is_floating_point:
-                found[entry.name] = torch.randn(shape, generator=generator).to(entry.dtype)
+            if entry.drawn_dtype.is_floating_point:
+                drawn = torch.randn(shape, generator=generator)
             else:
-                drawn = torch.randint(id_bound(model.graph, entry.name), shape, generator=generator)
-                found[entry.name] = drawn.to(entry.dtype)
+                drawn = torch.randint(NO_TABLE if entry.table is None else entry.table, shape, generator=generator)
+            found[entry.name] = drawn.to(entry.drawn_dtype)
     return found

@@ -67,7 +67,7 @@ def _subject(
     file: OpenedFile, name: str, layout: Layout, assume: Mapping[str, Any] | None
 ) -> tuple[Subject, tuple[str, ...]]:
     """The subject, with more tokens than usual if the file needs them, and a note on it. Raises `SubjectError`."""
-    from orderproof.models.onnx_file.baked_length import other_length
+    from orderproof.models.onnx_file.baked_length import kept_row, other_length
 
     build = partial(of_layout, file.module, layout=layout, name=name, assume=assume)
     try:
@@ -75,14 +75,20 @@ def _subject(
     except SubjectError as error:
         if file.given or not isinstance(file.tokens, str):
             raise
+
+        def call(size: str, count: int) -> object:
+            return file.module(**file.examples_of(**{size: count}))
+
         usual = file.sizes[file.tokens]
-        other, kept = other_length(file.graph, lambda count: file.module(**file.examples_of(count)), usual)
+        other, kept = other_length(file.graph, partial(call, file.tokens), usual)
+        if not kept and other is None and file.rows is not None:
+            kept = kept_row(file.graph, partial(call, file.rows), file.sizes[file.rows])
         if kept:
             raise SubjectError(f"{name}: {kept}") from error
         if other is None or file.length is not None:
             raise
         note = f"audited at {other} tokens, since a call with {usual} fails"
-        return build(file.examples_of(other), length=other), (note,)
+        return build(file.examples_of(**{file.tokens: other}), length=other), (note,)
 
 
 def _read(path: Path) -> Any:
@@ -146,5 +152,6 @@ def _run(path: Path, names: list[str], feeds: Mapping[str, Any], level: Any) -> 
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level, options.log_severity_level = level, SILENT
+    options.intra_op_num_threads = 1  # several would quantize parts of the rows apart in an LSTM of eight bits
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return session.run(names, feeds)  # type: ignore[no-any-return]

@@ -35,7 +35,7 @@ class OpenedFile:
 
     def __init__(self, model: ModelProto, name: str, inputs: Inputs | None, layout: Layout, length: int | None) -> None:
         """Raise `SubjectError` for what the file has and `UsageError` for what is stated and does not fit it."""
-        self.model, self.graph = model, OnnxModule(model, name).eval()
+        self.graph = OnnxModule(model, name).eval()
         entries = entries_of(model, name)
         self.given = sizes.check_given(_by_name(inputs, self.graph), entries, name)
         entries = with_numbers(entries, model.graph, self.given)
@@ -58,10 +58,15 @@ class OpenedFile:
         place = sizes.token_axis(drawn, self.examples, layout, name)
         self.tokens = None if place is None else place[0].sizes[place[1]]
 
-    def examples_of(self, tokens: int | None = None) -> dict[str, Tensor]:
-        """Example inputs, also with another number of tokens, if the file leaves it open."""
-        other = {} if tokens is None else {str(self.tokens): tokens}
-        return example_inputs(self.model, self.entries, self.given, {**self.sizes, **other})
+    @property
+    def rows(self) -> str | None:
+        """The size of the axis of rows, if the file leaves it open."""
+        names = (size for entry in self.entries for size in entry.sizes[:1] if isinstance(size, str))
+        return next((name for name in names if name != self.tokens and name in self.sizes), None)
+
+    def examples_of(self, **other: int) -> dict[str, Tensor]:
+        """Example inputs, also with other sizes by the names that the file has for them."""
+        return example_inputs(self.entries, self.given, {**self.sizes, **other})
 
     @property
     def notes(self) -> list[str]:

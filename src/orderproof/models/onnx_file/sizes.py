@@ -39,7 +39,7 @@ def check_given(given: Mapping[str, Tensor], entries: Sequence[Entry], name: str
         entry = _entry(key, entries, name)
         if not torch.can_cast(x.dtype, entry.dtype):
             raise UsageError(f"{name}: expected input {key!r} of {_dtype(entry.dtype)}; got {_dtype(x.dtype)}")
-        found[key] = x.to(entry.dtype)
+        found[key] = x.to(entry.drawn_dtype)
     return found
 
 

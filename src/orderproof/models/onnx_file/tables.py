@@ -12,18 +12,18 @@ from orderproof.models.onnx_file.stored import constant_of
 # Operators whose output has the ids, or the table, of their first input.
 SAME_IDS = frozenset({"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice"})
 SAME_TABLE = frozenset({"Cast", "Identity", "QuantizeLinear", "DequantizeLinear", "Mul", "Div", "Dropout"})
-NO_TABLE = 2  # ids of an input that reads none
+NO_TABLE = 2  # rows, for integers that read none
 
 
-def id_bound(graph: GraphProto, name: str) -> int:
-    """The number of rows of the smallest table that an input of ids reads; 2 if it reads none."""
+def id_bound(graph: GraphProto, name: str) -> int | None:
+    """The number of rows of the smallest table that an input of ids reads; None if it reads none."""
     shapes = _table_shapes(graph)
     same, found = {name}, []
     for node in nodes_of(graph):
         if node.op_type in SAME_IDS and node.input[0] in same:
             same.add(node.output[0])
         found += [shapes[table][axis] for ids, table, axis in _reads(node, shapes) if ids in same]
-    return min(found, default=NO_TABLE)
+    return min(found, default=None)
 
 
 def _table_shapes(graph: GraphProto) -> dict[str, tuple[int, ...]]:
@@ -44,9 +44,12 @@ def _table_shapes(graph: GraphProto) -> dict[str, tuple[int, ...]]:
 def _reads(node: NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, str, int]]:
     """The ids, the table and its axis of each look-up of a node."""
     pairs = []
-    if node.op_type == "Gather":
-        axis = next((helper.get_attribute_value(a) for a in node.attribute if a.name == "axis"), 0)
+    if node.op_type in ("Gather", "GatherBlockQuantized"):
+        keys = ("axis", "gather_axis")
+        axis = next((helper.get_attribute_value(a) for a in node.attribute if a.name in keys), 0)
         pairs = [(1, 0, axis)]
+    elif node.op_type == "QEmbedLayerNormalization":
+        pairs = [(0, 2, 0), (1, 4, 0)]
     elif node.op_type == "EmbedLayerNormalization":
         pairs = [(0, 2, 0), (1, 4, 0), (8, 3, 0)]
     for ids, table, axis in pairs:

@@ -14,8 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from orderproof.errors import SubjectError
+
 Numbers: TypeAlias = NDArray[Any]  # of dtype object
-Value: TypeAlias = Tensor | Numbers
+Value: TypeAlias = Tensor | Numbers  # or a `TensorList`, which only the operators of sequences take
+
+
+class TensorList(tuple[Any, ...]):
+    """A sequence of ONNX, of tensors or numbers."""
 
 
 def numbers(values: Any) -> Numbers:
@@ -50,9 +56,11 @@ def each(function: Callable[..., Any], *arrays: Numbers) -> Numbers:
 
 
 def as_tensor(value: Value) -> Tensor:
-    """A value as a tensor: integers as int64, which is the type of shapes."""
+    """A value as a tensor: integers as int64, which is the type of shapes. Raises `SubjectError` for a sequence."""
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, TensorList):
+        raise SubjectError(f"expected a tensor; got a sequence of {len(value)} of them")
     if all(type(x) in (int, float, bool) for x in value.flat):
         return torch.tensor(value.tolist())
     return torch.stack([torch.full((), x) for x in value.flat]).reshape(value.shape)

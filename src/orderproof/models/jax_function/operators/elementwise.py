@@ -180,6 +180,8 @@ def converted(x: Tensor, dtype: torch.dtype) -> Tensor:
         return x
     if dtype is torch.bool:
         return x != 0
+    if x.is_complex() and not dtype.is_complex:
+        return converted(torch.real(x), dtype)
     if x.is_floating_point() and not dtype.is_floating_point and not dtype.is_complex:
         limits = torch.iinfo(dtype)
         return torch.clamp(torch.nan_to_num(x.double(), nan=0.0), limits.min, limits.max).to(dtype)

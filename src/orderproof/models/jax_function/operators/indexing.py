@@ -32,6 +32,7 @@ def gather(call: Primitive) -> Value:
     places = [int(d) for d in numbers["start_index_map"]]
     limits = [x.shape[d] - sizes[d] for d in places]
     row = _rows(call, x, index, numbers, sizes)
+    row = _along_axis(x, index, numbers, sizes) if row is None else row
     starts = [clamped(index[..., k], limit) for k, limit in enumerate(limits)]
     found = row if row is not None else x[tuple(_indices(x, starts, numbers, sizes, index))]
     value = _fill(call, found)
@@ -57,6 +58,26 @@ def _rows(call: Primitive, x: Tensor, index: Tensor, numbers: Any, sizes: Sequen
         return F.embedding(ids, x)
     found = x.index_select(axis, ids.reshape(-1))
     return found.reshape([*x.shape[:axis], *ids.shape, *x.shape[axis + 1 :]])
+
+
+def _along_axis(x: Tensor, index: Tensor, numbers: Any, sizes: Sequence[Any]) -> Tensor | None:
+    """Entries of one axis, each at an index of its own: what `take_along_axis` is, also for vectors of entries."""
+    places, offsets = [int(d) for d in numbers["start_index_map"]], [int(d) for d in numbers["offset_dims"]]
+    own = [int(d) for d in numbers.get("operand_batching_dims") or []]
+    theirs = [int(d) for d in numbers.get("start_indices_batching_dims") or []]
+    others = [d for d in range(index.ndim - 1) if d not in theirs]
+    if not own or len(places) != 1 or [int(d) for d in numbers["collapsed_slice_dims"]] != places or len(others) != 1:
+        return None
+    (axis,), whole = places, [d for d in range(x.ndim) if d not in (*own, *places)]
+    if any(not _equal(sizes[d], x.shape[d]) for d in whole):
+        return None
+    at = dict(zip([*own, axis], [*theirs, *others], strict=True))  # the axis of the indices for one of the tensor
+    ids = clamped(index[..., 0], x.shape[axis] - 1).permute([at[d] for d in range(x.ndim) if d in at])
+    ids = with_axes(ids, whole)
+    found = torch.gather(x, axis, ids.expand([x.shape[d] if d in whole else ids.shape[d] for d in range(x.ndim)]))
+    batch = [d for d in range(x.ndim) if d not in offsets]  # the axes of the result that are those of the indices
+    order = {**{batch[at[d]]: d for d in at}, **dict(zip(offsets, whole, strict=True))}
+    return found.permute([order[k] for k in range(x.ndim)])
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -15,6 +15,8 @@ from torch.nn import functional as F
 
 from orderproof.models.onnx_file.operation import Operation, operator
 from orderproof.models.onnx_file.operators.heads import joined_heads, rotated, split_heads
+from orderproof.models.onnx_file.operators.indexing import written_rows
+from orderproof.models.onnx_file.operators.quantization import integer_product
 from orderproof.models.onnx_file.values import Value
 
 MICROSOFT = "com.microsoft"
@@ -89,21 +91,32 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, call: Operatio
 @operator("Attention", domain=MICROSOFT)
 def fused_attention(call: Operation) -> list[Value]:
     """Attention with its projection of queries, keys and values."""
+    bias, found = call.optional_tensor(2), torch.matmul(call.tensor(0), call.tensor(1))
+    found = found if bias is None else found + bias
+    return _of_projected(call, found, *map(call.optional_tensor, (3, 4, 5)))
+
+
+@operator("QAttention", domain=MICROSOFT)
+def quantized_attention(call: Operation) -> list[Value]:
+    """The same of integers, whose projections are real numbers."""
+    product = integer_product(call.tensor(0), call.tensor(1), *map(call.optional_tensor, (6, 7)))
+    found = product.to(call.tensor(3).dtype) * (call.tensor(3) * call.tensor(4)) + call.tensor(2)
+    return _of_projected(call, found, call.optional_tensor(5), call.optional_tensor(8), None)
+
+
+def _of_projected(
+    call: Operation, found: Tensor, mask: Tensor | None, past: Tensor | None, bias: Tensor | None
+) -> list[Value]:
+    """Attention of queries, keys and values [row, token, width], one after the other along the last axis."""
     for key in ("do_rotary", "past_present_share_buffer"):
         if call.attribute(key, 0):
             raise call.refuse(key)
-    x, bias, heads = call.tensor(0), call.optional_tensor(2), call.attribute("num_heads")
-    found = torch.matmul(x, call.tensor(1))
-    found = found if bias is None else found + bias
-    width = found.shape[-1] // 3
-    q, k, v = (
-        split_heads(part, heads) for part in torch.split(found, call.attribute("qkv_hidden_sizes") or [width] * 3, -1)
-    )
-    past, length = call.optional_tensor(4), 0
+    widths, length = call.attribute("qkv_hidden_sizes") or [found.shape[-1] // 3] * 3, 0
+    q, k, v = (split_heads(part, call.attribute("num_heads")) for part in torch.split(found, widths, -1))
     if past is not None:
         k, v, length = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2), past.shape[3]
-    mask = _added(call, call.optional_tensor(3), call.optional_tensor(5), q, k, length)
-    return [joined_heads(_attend(q, k, v, mask, call)), *([torch.stack([k, v])] if call.wants(1) else [])]
+    added = _added(call, mask, bias, q, k, length)
+    return [joined_heads(_attend(q, k, v, added, call)), *([torch.stack([k, v])] if call.wants(1) else [])]
 
 
 @operator("MultiHeadAttention", domain=MICROSOFT)
@@ -167,7 +180,8 @@ def group_query_attention(call: Operation) -> list[Value]:
         cos, sin = (F.embedding(positions, call.tensor(place)) for place in (7, 8))
         q, k = (rotated(call, y, cos, sin, key="rotary_interleaved") for y in (q, k))
     if has_cache:
-        k, v = (_on_cache(call.tensor(place), new, before) for place, new in ((3, k), (4, v)))
+        longer = (F.pad(call.tensor(place), [0, 0, 0, count]) for place in (3, 4))
+        k, v = (written_rows(past, new, before, 2) for past, new in zip(longer, (k, v), strict=True))
     keys, query = torch.arange(k.shape[2]), torch.arange(count)[:, None]  # [row, 1, query, 1] on a cache
     query = query + before[:, None, None] if has_cache else query
     shown, window = keys <= query, call.attribute("local_window_size", -1)
@@ -175,11 +189,3 @@ def group_query_attention(call: Operation) -> list[Value]:
         shown = shown & (keys > query - window)
     found = _attend(q, k, v, _both(call.optional_tensor(10), shown), call)
     return [joined_heads(found), k, v]
-
-
-def _on_cache(past: Tensor, new: Tensor, before: Tensor) -> Tensor:
-    """Keys or values [row, head, token, width] of a cache and of new tokens, which follow those of each row."""
-    count = new.shape[2]
-    place = (torch.arange(past.shape[2] + count) - before)[:, None, :, None]  # among the new tokens
-    taken = place.clamp(0, count - 1).expand(-1, new.shape[1], -1, new.shape[3])
-    return torch.where((place >= 0) & (place < count), new.gather(2, taken), F.pad(past, [0, 0, 0, count]))

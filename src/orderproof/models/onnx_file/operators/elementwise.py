@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator as op
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -24,7 +25,8 @@ DTYPES = {
 }  # fmt: skip
 
 _UNARY: dict[str, TensorFunction] = {
-    "Acos": torch.acos, "Asin": torch.asin, "Atan": torch.atan, "Cos": torch.cos, "Cosh": torch.cosh,
+    "Acos": torch.acos, "Acosh": torch.acosh, "Asin": torch.asin, "Asinh": torch.asinh, "Atan": torch.atan,
+    "Atanh": torch.atanh, "Cos": torch.cos, "Cosh": torch.cosh,
     "Erf": torch.erf, "Exp": torch.exp, "HardSwish": F.hardswish, "IsNaN": torch.isnan, "Log": torch.log,
     "Mish": F.mish, "Reciprocal": torch.reciprocal, "Relu": torch.relu, "Round": torch.round,
     "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Sin": torch.sin, "Sinh": torch.sinh, "Softplus": F.softplus,
@@ -176,6 +178,12 @@ def activation(call: Operation) -> Value:
     alpha = 1.0 if alpha is None else alpha
     functions: dict[str, TensorFunction] = {"Elu": F.elu, "Celu": F.celu}
     return functions[call.name](x, alpha) if call.name in functions else torch.where(x > alpha, x, 0)
+
+
+@operator("SwiGLU")
+def swiglu(call: Operation) -> Value:
+    """A value times the Swish of its gate, which is the first input."""
+    return as_tensor(activation(replace(call, name="Swish"))) * call.tensor(1)  # type: ignore[arg-type]
 
 
 @operator("PRelu")

@@ -58,6 +58,27 @@ def reversed_rows(x: Tensor, lengths: Tensor, time: int = 0, batch: int = 1) -> 
     return torch.gather(x, time, index.reshape([*index.shape, *[1] * (x.ndim - 2)]).expand(x.shape))
 
 
+@operator("TensorScatter")
+def tensor_scatter(call: Operation) -> Value:
+    """A cache with the tokens of each row written after those that it has, from the start again if it is circular."""
+    past, new, first = call.tensor(0), call.tensor(1), call.optional_tensor(2)
+    first = torch.zeros(1, 1, dtype=torch.long) if first is None else first.reshape(-1, 1)
+    circular = call.attribute("mode", "linear") == "circular"
+    return written_rows(past, new, first, call.attribute("axis", -2) % past.ndim, circular=circular)
+
+
+def written_rows(past: Tensor, new: Tensor, first: Tensor, axis: int, *, circular: bool = False) -> Tensor:
+    """A copy of ``past`` [row, ...] with the entries of ``new`` along an axis, from a place in each row [row, 1] on."""
+    count, size = new.shape[axis], past.shape[axis]
+    if type(count) is int and count == 0:
+        return past
+    place = torch.arange(size) - first  # [row, entry], among the new entries
+    place = torch.remainder(place, size) if circular else place
+    place = place.reshape(*(place.shape[d // axis] if d in (0, axis) else 1 for d in range(past.ndim)))
+    taken = place.clamp(0, count - 1).expand(*(past.shape[d] for d in range(past.ndim)))
+    return torch.where((place >= 0) & (place < count), new.gather(axis, taken), past)
+
+
 @operator("ScatterElements")
 def scatter_elements(call: Operation) -> Value:
     """A copy with one entry of an axis replaced for every element."""
@@ -123,6 +144,7 @@ _REDUCTIONS = {
     "ReduceL1": lambda x, axes, keep: x.abs().sum(axes, keepdim=keep),
     "ReduceL2": lambda x, axes, keep: x.square().sum(axes, keepdim=keep).sqrt(),
     "ReduceSumSquare": lambda x, axes, keep: x.square().sum(axes, keepdim=keep),
+    "ReduceLogSum": lambda x, axes, keep: x.sum(axes, keepdim=keep).log(),
     "ReduceLogSumExp": lambda x, axes, keep: x.logsumexp(axes, keepdim=keep),
 }
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.operation import Operation, function_of, operator
 from orderproof.models.onnx_file.values import Value
 
 
@@ -18,7 +20,7 @@ def matmul(call: Operation) -> Value:
     return torch.matmul(call.tensor(0), call.tensor(1))
 
 
-@operator("FusedMatMul")
+@operator("FusedMatMul", "TransposeMatMul")
 def fused_matmul(call: Operation) -> Value:
     """A product of matrices that may be transposed, times a number."""
     a, b = call.tensor(0), call.tensor(1)
@@ -34,11 +36,38 @@ def _both(call: Operation) -> list[tuple[Tensor, str]]:
 @operator("Gemm")
 def gemm(call: Operation) -> Value:
     """A product of two matrices and a bias, each times a number."""
+    return _product_and_bias(call)
+
+
+def _product_and_bias(call: Operation) -> Tensor:
     a, b = (x.mT if call.attribute(key, 0) else x for x, key in _both(call))
     alpha, beta, bias = call.attribute("alpha", 1.0), call.attribute("beta", 1.0), call.optional_tensor(2)
     found = torch.matmul(a, b)
     found = found if alpha == 1 else alpha * found
     return found if bias is None else found + (bias if beta == 1 else beta * bias)
+
+
+@operator("FusedGemm", "FusedConv")
+def fused_with_activation(call: Operation) -> Value:
+    """A product of matrices, or a convolution that may be added to input 3, and a function of each element."""
+    if call.name == "FusedGemm":
+        keys = ("alpha", "beta", "gamma")
+        given = {key: call.attributes[f"activation_{key}"] for key in keys if f"activation_{key}" in call.attributes}
+        return _activated(call, _product_and_bias(call), given)
+    found, added = convolved(call, call.tensor(0), call.tensor(1), call.optional_tensor(2)), call.optional_tensor(3)
+    names = {"Clip": ("min", "max")}.get(call.attribute("activation", ""), ("alpha", "beta"))
+    given = dict(zip(names, call.attribute("activation_params", []), strict=False))
+    return _activated(call, found if added is None else found + added, given)
+
+
+def _activated(call: Operation, x: Tensor, attributes: Mapping[str, float]) -> Value:
+    name = call.attribute("activation", "")
+    function = function_of("", name)
+    if not name:
+        return x
+    if function is None:
+        raise call.refuse(f"activation {name!r}")
+    return function(replace(call, name=name, inputs=(x,), attributes=attributes))  # type: ignore[return-value]
 
 
 @operator("Einsum")
@@ -62,14 +91,15 @@ def convolved(call: Operation, x: Tensor, weight: Tensor, bias: Tensor | None = 
         _widths(call, list(x.shape[2:]), list(weight.shape[2:]), stride, dilation),
     )
     if call.name == "ConvTranspose":
-        if widths[:rank] != widths[rank:] or call.attribute("output_shape"):
+        if call.attribute("output_shape") or call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
             raise call.refuse("this padding")
         function: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
-        extra = call.attribute("output_padding", [0] * rank)
-        return function(x, weight, bias, stride, widths[:rank], extra, groups, dilation)  # type: ignore[no-any-return]
+        extra, both = call.attribute("output_padding", [0] * rank), list(map(min, widths[:rank], widths[rank:]))
+        found: Tensor = function(x, weight, bias, stride, both, extra, groups, dilation)
+        cut = [n - m for side in (widths[:rank], widths[rank:]) for n, m in zip(side, both, strict=True)]
+        return _padded(found, [-n for n in cut[:rank]], [-n for n in cut[rank:]], 0.0) if any(cut) else found
     if widths[:rank] != widths[rank:]:
-        x = F.pad(x, [n for d in reversed(range(rank)) for n in (widths[d], widths[d + rank])])
-        widths = [0] * 2 * rank
+        x, widths = _padded(x, widths[:rank], widths[rank:], 0.0), [0] * 2 * rank
     function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
     return function(x, weight, bias, stride, widths[:rank], dilation, groups)  # type: ignore[no-any-return]
 
@@ -172,15 +202,27 @@ def global_pool(call: Operation) -> Value:
 def pool(call: Operation) -> Value:
     """The mean or the maximum of windows."""
     x, kernel = call.tensor(0), call.attribute("kernel_shape")
-    rank = len(kernel)
-    stride, widths = call.attribute("strides", [1] * rank), call.attribute("pads", [0] * 2 * rank)
-    if widths[:rank] != widths[rank:] or call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or rank > 2:
+    rank, ceil, name = len(kernel), bool(call.attribute("ceil_mode", 0)), call.name
+    stride, dilation = (call.attribute(key, [1] * rank) for key in ("strides", "dilations"))
+    widths = _widths(call, list(x.shape[2:]), kernel, stride, dilation)
+    before, after = widths[:rank], widths[rank:]
+    even = before == after and all(2 * n <= k for n, k in zip(before, kernel, strict=True))
+    if not even and (ceil or max(dilation) > 1):
         raise call.refuse("this padding")
-    ceil = bool(call.attribute("ceil_mode", 0))
-    if call.name == "MaxPool":
-        largest: Any = (F.max_pool1d, F.max_pool2d)[rank - 1]
-        return largest(x, kernel, stride, widths[:rank], call.attribute("dilations", [1] * rank), ceil)  # type: ignore[no-any-return]
-    average: Any = (F.avg_pool1d, F.avg_pool2d)[rank - 1]
-    return average(  # type: ignore[no-any-return]
-        x, kernel, stride, widths[:rank], ceil, bool(call.attribute("count_include_pad", 0))
-    )
+    if name == "MaxPool":
+        x, before = (x, before) if even else (_padded(x, before, after, -torch.inf), [0] * rank)
+        largest: Any = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
+        return largest(x, kernel, stride, before, dilation, ceil)  # type: ignore[no-any-return]
+    if max(dilation) > 1:
+        raise call.refuse("dilations")
+    average: Any = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank - 1]
+    counted = bool(call.attribute("count_include_pad", 0))
+    if even:
+        return average(x, kernel, stride, before, ceil, counted)  # type: ignore[no-any-return]
+    found: Tensor = average(_padded(x, before, after, 0.0), kernel, stride)
+    return found if counted else found / average(_padded(torch.ones_like(x), before, after, 0.0), kernel, stride)
+
+
+def _padded(x: Tensor, before: list[Any], after: list[Any], value: float) -> Tensor:
+    """A tensor with entries before and after each of its last axes."""
+    return F.pad(x, [n for pair in zip(before[::-1], after[::-1], strict=True) for n in pair], value=value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -89,9 +90,14 @@ def split(call: Operation) -> list[Value]:
         count = call.attribute("num_outputs", call.output_count)
         part = -(-size // count)
         sizes = [part] * (count - 1) + [size - part * (count - 1)]
+    return parts_of(x, sizes, axis)
+
+
+def parts_of(x: Value, sizes: Sequence[Any], axis: int) -> list[Value]:
+    """Parts of some sizes along an axis."""
     if isinstance(x, np.ndarray):
-        return list(np.split(x, np.cumsum(sizes)[:-1].tolist(), axis))
-    return list(torch.split(x, sizes, axis))
+        return list(np.split(x, np.cumsum(sizes)[:-1].tolist(), axis)) if sizes else []
+    return list(torch.split(x, list(sizes), axis))
 
 
 @operator("Slice")
@@ -138,8 +144,8 @@ def pad(call: Operation) -> Value:
     value = call.attribute("value", 0.0) if fill is None else fill.item()
     by_axis = {d: (widths[k], widths[k + len(axes)]) for k, d in enumerate(axes)}
     last = list(reversed(range(x.ndim)))
-    while mode != "constant" and by_axis.get(last[-1], (0, 0)) == (0, 0):
-        last.pop()  # torch reflects and repeats the last axes only
+    while mode != "constant" and len(last) > max(x.ndim - 2, 1) and by_axis.get(last[-1], (0, 0)) == (0, 0):
+        last.pop()  # torch reflects and repeats the last axes only, all but the first one or two
     flat = [n for d in last for n in by_axis.get(d, (0, 0))]
     if mode == "constant":
         return F.pad(x, flat, value=value)

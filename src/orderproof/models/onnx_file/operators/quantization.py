@@ -117,17 +117,17 @@ def matmul_bits(call: Operation) -> Value:
         raise call.refuse(f"{bits} bits, or an order of columns")
     blocks = -(-size // call.attribute("block_size"))
     zero, bias, scale = call.optional_tensor(3), call.optional_tensor(5), call.tensor(2).reshape(columns, blocks, 1)
-    whole = _numbers(call.tensor(1).reshape(columns, blocks, -1), bits).to(scale.dtype)
+    whole = numbers_of(call.tensor(1).reshape(columns, blocks, -1), bits).to(scale.dtype)
     if zero is None:
         whole = whole - 2 ** (bits - 1)
     elif zero.is_floating_point():
         whole = whole - zero.reshape(columns, blocks, 1)
     else:
-        whole = whole - _numbers(zero.reshape(columns, -1), bits)[:, :blocks, None].to(scale.dtype)
+        whole = whole - numbers_of(zero.reshape(columns, -1), bits)[:, :blocks, None].to(scale.dtype)
     return F.linear(call.tensor(0), (whole * scale).flatten(1)[:, :size], bias)
 
 
-def _numbers(packed: Tensor, bits: int) -> Tensor:
+def numbers_of(packed: Tensor, bits: int) -> Tensor:
     """The numbers of bytes: one, or two with the lower half first."""
     return packed if bits == 8 else torch.stack([packed % 16, packed // 16], -1).flatten(-2)
 
@@ -194,6 +194,11 @@ def quantized_activation(call: Operation) -> Value:
     else:
         found = torch.sigmoid(x) if call.name == "QLinearSigmoid" else F.leaky_relu(x, call.attribute("alpha", 0.01))
     return quantized(found, call.tensor(3), zero, call.tensor(0).dtype)
+
+
+def integer_product(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None) -> Tensor:
+    """A product of matrices of integers, each without its zero."""
+    return torch.matmul(_without(a, a_zero), _without(b, b_zero))
 
 
 def _centred(call: Operation, place: int, zero_place: int) -> Tensor:
