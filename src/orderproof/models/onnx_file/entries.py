@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,9 @@ from orderproof.models.onnx_file.tables import id_bound
 
 Size = int | str
 FLAG = "use_cache_branch"  # of decoders that optimum merges: a call has a cache
+
+
+MOST_NUMBERS = 1 << 30  # in an example input
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,16 @@ def entries_of(model: ModelProto, name: str) -> list[Entry]:
         if dtype is None:
             what = f"numbers of type {onnx.TensorProto.DataType.Name(number)}" if number else "a sequence, or no type"
             raise SubjectError(f"{name}: input {key!r} has {what}, which is not supported")
+        if any(isinstance(size, int) and size < 0 for size in sizes) or math.prod(_least(sizes)) > MOST_NUMBERS:
+            raise SubjectError(f"{name}: input {key!r} has the shape {list(sizes)}, which no example can have")
         kind = _kind(key.lower(), dtype, sizes)
-        found.append(Entry(key, dtype, tuple(sizes), kind, table=id_bound(model.graph, key)))
+        table = id_bound(model.graph, key) if kind == "drawn" else None
+        found.append(Entry(key, dtype, tuple(sizes), kind, table=table))
     return found
+
+
+def _least(sizes: Sequence[Size]) -> list[int]:
+    return [size if isinstance(size, int) else 1 for size in sizes]
 
 
 def with_numbers(entries: Sequence[Entry], graph: GraphProto, given: dict[str, Tensor]) -> list[Entry]:

@@ -130,7 +130,9 @@ def _compared(path: Path, graph: OnnxModule, calls: Sequence[Callable[[], object
             expected, written = (
                 _run(path, list(found), feeds, level) for level in (levels.ORT_ENABLE_ALL, levels.ORT_DISABLE_ALL)
             )
-        except Exception as error:  # noqa: BLE001 - the runtime may lack an operator, or refuse a type
+        except Exception as error:  # the runtime may lack an operator, or refuse a type
+            if "Type Error:" in str(error):
+                raise SubjectError(f"{path.name}: ONNX Runtime refuses the graph: {first_line(error)}") from error
             return f"the translation to torch was compared with nothing: ONNX Runtime fails: {first_line(error)}"
         check_agreement(path.name, graph, given, found, written)
         try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import torch
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto
 from torch import Tensor
 
 from orderproof.errors import SubjectError
-from orderproof.models.onnx_file.graph import OnnxGraph, nodes_of
+from orderproof.models.onnx_file.graph import OnnxGraph, graphs_of, nodes_of
 from orderproof.models.onnx_file.operation import function_of
 from orderproof.models.onnx_file.values import Value, as_tensor
 
@@ -21,6 +21,7 @@ class OnnxModule(OnnxGraph):
 
     def __init__(self, model: ModelProto, name: str) -> None:
         _check_operators(model, name)
+        _check_names(model.graph, set(), name)
         super().__init__(model.graph, _version(model))
         self.register_buffer("real", torch.zeros(()), persistent=False)
         self.sizes = {key: sizes for key, _, sizes in input_entries(model)}
@@ -56,6 +57,24 @@ def _check_operators(model: ModelProto, name: str) -> None:
     if unknown:
         listed = ", ".join(f"{operator} ({count})" for operator, count in unknown.most_common(8))
         raise SubjectError(f"{name}: these operators of ONNX have no translation to torch: {listed}")
+
+
+def _check_names(graph: GraphProto, around: set[str], name: str) -> None:
+    """Raise `SubjectError` for a node that reads what no node before it gives, and for two that give the same."""
+    known = around | {entry.name for entry in (*graph.input, *graph.initializer)} | {""}
+    given = set[str]()
+    for node in graph.node:
+        what = f"{name}: node {node.name or node.output[0]!r} ({node.op_type})"
+        if missing := [x for x in node.input if x not in known]:
+            raise SubjectError(f"{what} reads {missing[0]!r}, which no node before it gives")
+        for inner in graphs_of(node).values():
+            _check_names(inner, known, name)
+        if double := given & set(node.output):
+            raise SubjectError(f"{what} gives {min(double)!r}, which a node before it gives too")
+        given |= set(node.output) - {""}
+        known |= given
+    if missing := [entry.name for entry in graph.output if entry.name not in known]:
+        raise SubjectError(f"{name}: no node gives the output {missing[0]!r}")
 
 
 def input_entries(model: ModelProto) -> list[tuple[str, int, list[int | str]]]:

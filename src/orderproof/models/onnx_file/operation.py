@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -114,8 +115,9 @@ def function_of(domain: str, name: str) -> Callable[[Operation], Results] | None
     return known.get(f"{domain}.{name}") or (known.get(name) if domain in STANDARD_DOMAINS else None)
 
 
+@cache
 def functions() -> Mapping[str, Callable[[Operation], Results]]:
-    """Every function by the name of its operator."""
+    """Every function by the name of its operator; the folder is listed once, since each node asks."""
     package = importlib.import_module("orderproof.models.onnx_file.operators")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")

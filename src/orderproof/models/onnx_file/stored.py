@@ -9,12 +9,17 @@ import torch
 from onnx import NodeProto, TensorProto, numpy_helper
 from torch import Tensor
 
-from orderproof.errors import SubjectError
+from orderproof.errors import SubjectError, first_line
 
 
 def tensor_of(proto: TensorProto) -> Tensor:
-    """A stored tensor. Raises `SubjectError` for a type of numbers that is not supported."""
-    array = numpy_helper.to_array(proto)
+    """A stored tensor. Raises `SubjectError` for texts, numbers that torch lacks, and another size than stated."""
+    if proto.data_type == TensorProto.STRING:
+        raise SubjectError(f"tensor {proto.name!r} has texts, which are not supported")
+    try:
+        array = numpy_helper.to_array(proto)
+    except ValueError as error:
+        raise SubjectError(f"tensor {proto.name!r} cannot be read: {first_line(error)}") from error
     if proto.data_type == TensorProto.BFLOAT16:
         return torch.from_numpy(array.astype("float32")).to(torch.bfloat16)
     try:

@@ -42,7 +42,10 @@ def load_script(path: Path, inputs: Inputs | None, layout: Layout, assume: Mappi
         raise SubjectError(f"{name}: torch {torch.__version__} cannot read it: {first_line(error)}") from error
     wrap: Any = torch.jit._recursive.wrap_cpp_module
     original = wrap(module).eval()
-    part = _translated(original, unit_of_code, name).eval()
+    try:
+        part = _translated(original, unit_of_code, name).eval()
+    except RuntimeError as error:  # places in the code are read late
+        raise SubjectError(f"{name}: torch {torch.__version__} cannot read it: {first_line(error)}") from error
     if inputs is None:
         needed = ", ".join(entry.name for entry in part.parameters_of_forward if entry.default is entry.empty)
         raise UsageError(f"{name}: expected example inputs ({needed}); give --example FILE.npz (in Python inputs=)")

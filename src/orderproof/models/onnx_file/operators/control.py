@@ -10,6 +10,8 @@ from torch import Tensor
 from orderproof.models.onnx_file.operation import Operation, operator
 from orderproof.models.onnx_file.values import Value, are_numbers, as_tensor, numbers
 
+MOST_TURNS = 1 << 12  # of a loop, which is written out
+
 
 @operator("If")
 def if_(call: Operation) -> list[Value]:
@@ -32,6 +34,8 @@ def loop(call: Operation) -> list[Value]:
         raise call.refuse("a number of turns that data decide")
     rows: list[list[Value]] = []
     for turn in range(int(turns.item())):
+        if turn >= MOST_TURNS:
+            raise call.refuse(f"more than {MOST_TURNS} turns")
         if go_on is not None and not are_numbers(go_on):
             raise call.refuse("an end that data decide")
         if go_on is not None and not go_on.item():

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto
 
 from orderproof.models.onnx_file.graph import graphs_of
 from orderproof.models.onnx_file.operation import Operation, operator
-from orderproof.models.onnx_file.stored import constant_of
+from orderproof.models.onnx_file.stored import constant_of, tensor_of
 from orderproof.models.onnx_file.values import Value
 
 DOMAIN, NAME = "orderproof", "SafeSoftmax"
@@ -50,7 +50,7 @@ def _rewrite(graph: GraphProto) -> None:
         if node is not None and node.op_type == "Constant" and any(a.name == "value" for a in node.attribute):
             value = constant_of(node)
             return value.numel() == 1 and float(value) == 0.0
-        return name in stored and float(numpy_helper.to_array(stored[name]).reshape(())) == 0.0
+        return name in stored and float(tensor_of(stored[name]).reshape(())) == 0.0
 
     def of_kind(name: str, kind: str) -> NodeProto | None:
         node = by_output.get(name)
