@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orderproof.records.conventions import ConventionsReport
+from orderproof.records.conventions import AnswersRecord, ConventionsReport, QuestionRecord
+from orderproof.report.conventions_terminal import conventions_markdown, versions_text
 from tests.cli.conftest import Run
 
 SOURCE = """
@@ -75,7 +76,7 @@ def test_the_list_has_every_function(run: Run):
         ((), "expected a function or a library, or --list; got none"),
         (("torch.spda",), "got 'torch.spda'; did you mean 'torch.sdpa'?"),
         (("torch", "--against", "torch.sdpa", "onnx"), "expected one function with --against; got 2"),
-        (("torch.sdpa", "--against", "torch"), "expected one function with --against; torch has 9"),
+        (("torch.sdpa", "--against", "torch"), "expected one function with --against; torch has 12"),
         (("FILE:nothing",), "expected a rotary function of vectors"),
         (("FILE:number",), "expected a function; got int"),
         (("FILE:hide",), "did you mean 'hides'"),
@@ -87,3 +88,19 @@ def test_wrong_input_is_refused_in_one_line(run: Run, file: Path, arguments: tup
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_two_versions_are_compared_function_by_function():
+    def answers(version: str, **found: str) -> AnswersRecord:
+        name = f"onnx.attention@{version}"
+        return AnswersRecord(function=name, kind="attention", version=f"onnx {version}", layout="", answers=found)
+
+    asked = QuestionRecord(name="soft_cap", kind="attention", text="Before or after?", breaks="Much.")
+    report = ConventionsReport(
+        questions=(asked,), versions={},
+        functions=(answers("1", soft_cap="before", window="takes none"), answers("2", soft_cap="after", window="2")),
+    )  # fmt: skip
+    assert versions_text(*report.functions) == "onnx.attention: onnx 1 and onnx 2 differ in 1 convention: soft_cap"
+    assert "| `onnx.attention` | soft_cap | before (onnx 1) | after (onnx 2) |" in conventions_markdown(report, "")
+    alone = report.model_copy(update={"functions": report.functions[:1]})
+    assert "two versions" not in conventions_markdown(alone, "")

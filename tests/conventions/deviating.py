@@ -6,16 +6,19 @@ import torch
 from torch import Tensor
 
 
-def attention(query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None):
+def attention(
+    query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None, sinks=None
+):
     """The usual conventions: True is seen, causal is aligned to the last key, a window counts the token itself."""
-    return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths)
+    return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths, sinks)
 
 
 def attend(
-    query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None, *,
+    query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None,
+    sinks=None, *,
     true_hides=False, added=False, multiplied=False, offset=None, capped_last=False, default=None, narrow=False,
     rows_first=False, window_behind=None, mask_only=False, flag_only=False, zeros=False, floor=None, take_turns=False,
-    right=False, heads_of_mask=False,
+    right=False, heads_of_mask=False, no_sinks=False, whole_masks=False,
 ):  # fmt: skip
     queries, keys = query.shape[2], key.shape[2]
     if key.shape[1] != query.shape[1]:
@@ -28,10 +31,7 @@ def attend(
     least = -math.inf if floor is None else floor
     weight = 1.0
     if mask is not None and not flag_only:
-        if mask.dim() == 2 and rows_first:
-            mask = mask[:, None, None]
-        if mask.dim() == 3:
-            mask = mask[None] if heads_of_mask else mask[:, None]
+        mask = of_four_axes(mask, queries, rows_first=rows_first, heads_of_mask=heads_of_mask, whole=whole_masks)
         if mask.dtype is torch.bool and not added and not multiplied:
             scores = scores.masked_fill(mask if true_hides else ~mask, least)
         elif multiplied:
@@ -48,10 +48,29 @@ def attend(
     scores = scores.masked_fill(hidden | pads_of(lengths, keys, right=right), least)
     if soft_cap and capped_last:
         scores = soft_cap * torch.tanh(scores / soft_cap)
-    weights = (scores.softmax(-1) * weight).to(query.dtype)
+    scores = with_sinks(scores, None if no_sinks else sinks)
+    weights = (scores.softmax(-1)[..., :keys] * weight).to(query.dtype)
     if zeros:
         weights = weights.nan_to_num(0.0)
     return weights @ value
+
+
+def of_four_axes(mask, queries, *, rows_first, heads_of_mask, whole):
+    """The mask with axes that fit [row, head, query, key]."""
+    if mask.dim() == 4 and whole and mask.shape[2] != queries:
+        raise ValueError("expected a mask of every query")
+    if mask.dim() == 2 and rows_first:
+        return mask[:, None, None]
+    if mask.dim() == 3:
+        return mask[None] if heads_of_mask else mask[:, None]
+    return mask
+
+
+def with_sinks(scores, sinks):
+    """The scores with those of sinks [head] behind them."""
+    if sinks is None:
+        return scores
+    return torch.cat([scores, sinks[:, None, None].expand(*scores.shape[:-1], 1)], -1)
 
 
 def pads_of(lengths, keys, *, right):
@@ -65,8 +84,10 @@ def pads_of(lengths, keys, *, right):
 def deviating(**own):
     """The usual function with one deviation."""
 
-    def own_attention(query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None):
-        return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths, **own)
+    def own_attention(
+        query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None, sinks=None
+    ):
+        return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths, sinks, **own)
 
     return own_attention
 
@@ -98,6 +119,8 @@ DEVIATIONS = {
     "causal_replaces_mask": ({"flag_only": True}, {"boolean_mask": "True is ignored"}),
     "masked_rows_are_zeros": ({"zeros": True}, {"masked_row": "zeros"}),
     "masked_rows_are_means": ({"floor": -1e4}, {"masked_row": "the mean of all values"}),
+    "sinks_left_out": ({"no_sinks": True}, {"sinks": "ignored"}),
+    "masks_of_every_query": ({"whole_masks": True}, {"mask_of_four_axes": "refused"}),
     "heads_in_turns": ({"take_turns": True}, {"grouped_heads": "in turns"}),
     "pads_on_the_left": ({"right": True}, {"lengths": "the last keys; queries of pads give what others give"}),
 }

@@ -14,7 +14,10 @@ from orderproof.errors import UsageError
 if TYPE_CHECKING:
     from orderproof.conventions.library import AnyFunction
 
-FUNCTIONS = "Functions: a library (torch), one of its functions (torch.sdpa), or your own (file.py:attention)."
+FUNCTIONS = (
+    "Functions: a library (torch), one of its functions (torch.sdpa), of another version (jax@0.10.2) or interpreter "
+    "(jax:PYTHON), or your own (file.py:attention)."
+)
 AGAINST = "Compare with this function; exit code 1 if the first one has other conventions."
 
 
@@ -39,6 +42,9 @@ def conventions(
       orderproof conventions torch transformers              two libraries, question by question
       orderproof conventions my_layers.py:attention --against torch.sdpa
       orderproof conventions torch.sdpa --json -             as JSON, schema version 1
+      orderproof engines install jax                         a library in an environment of its own
+      orderproof conventions jax                             that library
+      orderproof conventions onnxruntime@1.23.2 onnxruntime  two versions, side by side
     """
     from orderproof.report.file_output import check_writable
 
@@ -49,10 +55,11 @@ def conventions(
         raise UsageError(f"expected one function with --against; got {len(functions or ())}")
     with progress(quiet=quiet) as report_progress:
         report_progress("loading the functions", 0, 1)
-        from orderproof.conventions import find_functions, function_names, measure
+        from orderproof.conventions import find_functions, function_names, libraries_elsewhere, measure
 
         if listed:
-            typer.echo("\n".join(function_names()))
+            elsewhere = [f"{each.name}: {each.where}" for each in libraries_elsewhere()]
+            typer.echo("\n".join([*function_names(), *elsewhere]))
             return
         found = find_functions(functions or ())
         if against is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -12,6 +13,7 @@ from orderproof.cli.console import new_console
 from orderproof.errors import UsageError
 
 if TYPE_CHECKING:
+    from orderproof.conventions.library import Library
     from orderproof.ports.engines.environment_engine import EnvironmentEngine
     from orderproof.ports.environments.environment import Environment
 
@@ -24,7 +26,7 @@ def engines(
         list[str] | None, typer.Argument(metavar="NAME", help="Engines, each as NAME or NAME@VERSION.")
     ] = None,
 ) -> None:
-    """Install, list or remove the environments of engines that need other versions of libraries than orderproof.
+    """Install, list or remove environments of engines, and of the libraries that conventions asks.
 
     Each has pinned versions, in the cache folder of the user, or in the folder that ORDERPROOF_ENGINES names. pip reads
     its own settings. An engine is ready when it could be imported; an installation that fails leaves nothing.
@@ -44,11 +46,16 @@ def engines(
     {"install": _install, "list": lambda _: _list(), "remove": _remove}[action](chosen)
 
 
-def _engine(name: str) -> EnvironmentEngine:
+def _engine(name: str) -> EnvironmentEngine | Library:
+    """The engine, or the library of `orderproof conventions`, that a name means. Raises `UsageError`."""
+    from orderproof.conventions.library import libraries
     from orderproof.ports.engines.environment_engine import EnvironmentEngine
     from orderproof.ports.engines.registry import engines as known
     from orderproof.ports.engines.registry import find_engine
 
+    plain, _, version = name.partition("@")
+    if plain in libraries() and not getattr(known().get(plain), "has_environment", False):
+        return replace(libraries()[plain], wanted=version)
     engine = find_engine(name)
     if not isinstance(engine, EnvironmentEngine) or engine.target:
         own = ", ".join(each.name for each in known().values() if each.has_environment)
@@ -57,7 +64,7 @@ def _engine(name: str) -> EnvironmentEngine:
     return engine
 
 
-def _install(chosen: Sequence[EnvironmentEngine]) -> None:
+def _install(chosen: Sequence[EnvironmentEngine | Library]) -> None:
     console = new_console()
     for engine in chosen:
         label = engine.environment.label
@@ -66,7 +73,7 @@ def _install(chosen: Sequence[EnvironmentEngine]) -> None:
         console.print(f"{label}: {'installed' if made else 'was installed before'}, {_size(engine.environment)}")
 
 
-def _remove(chosen: Sequence[EnvironmentEngine]) -> None:
+def _remove(chosen: Sequence[EnvironmentEngine | Library]) -> None:
     for engine in chosen:
         environment = engine.environment
         if not environment.folder.exists():
@@ -78,6 +85,7 @@ def _remove(chosen: Sequence[EnvironmentEngine]) -> None:
 
 
 def _list() -> None:
+    from orderproof.conventions.library import libraries
     from orderproof.ports.engines.registry import engines as known
     from orderproof.ports.environments.environment import environments
 
@@ -88,9 +96,11 @@ def _list() -> None:
     for each in installed:
         table.add_row(each.label, _size(each), f"{each.age_days} days", str(each.folder))
     there = {each.name for each in installed}
-    for engine in known().values():
-        if engine.has_environment and engine.name not in there:
-            table.add_row(engine.name, "not installed", "", engine.how_to_install)
+    missing = {each.name: each.how_to_install for each in known().values() if each.has_environment}
+    missing |= {each.name: each.how_to_install for each in libraries().values() if not each.version_here}
+    for name, command in missing.items():
+        if name not in there:
+            table.add_row(name, "not installed", "", command)
     new_console().print(table)
 
 

@@ -10,8 +10,9 @@ import torch
 
 from orderproof.conventions.library import AnyFunction
 from orderproof.conventions.named import questions_of
-from orderproof.conventions.question import REFUSED, Question
+from orderproof.conventions.question import ENDED, REFUSED, Question
 from orderproof.models.own_errors import raise_own_error
+from orderproof.ports.engines.engine import EngineError
 from orderproof.records.conventions import NOT_TAKEN, AnswersRecord, ConventionsReport, FunctionKind
 from orderproof.seeded_random import seeded_random
 from orderproof.time_limit import TimeLimitExceeded, time_limit
@@ -43,18 +44,9 @@ def measure(
         questions=tuple(question.record for kind in kinds for question in questions_of(kind)),
         functions=tuple(answered),
         against=answered[-1].function if compare else "",
-        differing=differing(answered[0], answered[-1]) if compare else (),
+        differing=answered[0].differs_from(answered[-1]) if compare else (),
         versions={"torch": torch.__version__},
     )
-
-
-def differing(one: AnswersRecord, other: AnswersRecord) -> tuple[str, ...]:
-    """The questions that two functions answer differently, of those for which both take the arguments."""
-    shared = (name for name in one.answers if name in other.answers)
-    return tuple(
-        name for name in shared
-        if NOT_TAKEN not in (one.answers[name], other.answers[name]) and one.answers[name] != other.answers[name]
-    )  # fmt: skip
 
 
 def _answers(function: AnyFunction) -> AnswersRecord:
@@ -74,6 +66,8 @@ def answer(question: Question, function: AnyFunction) -> str:
             return question.ask(function)
     except TimeLimitExceeded:
         return f"not done after {LIMIT:g} s"
+    except EngineError:
+        return ENDED
     except Exception as error:  # noqa: BLE001 - the function: it may refuse a question in any way
         raise_own_error(error)
         return REFUSED

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.util import find_spec
+from pathlib import Path
 
-from orderproof.conventions.library import AnyFunction, Library
+from orderproof.conventions.library import AnyFunction, Library, MissingLibrary, libraries
+from orderproof.conventions.library_calls import functions_of
 from orderproof.conventions.own_function import own_function
 from orderproof.conventions.question import Question
 from orderproof.errors import UsageError
 from orderproof.records.conventions import FunctionKind
 from orderproof.registry import did_you_mean, discover
+
+_NAME = re.compile(r"(?P<library>\w+)(\.(?P<function>\w+))?(@(?P<version>[\w.]+)|:(?P<python>.*[/\\].*))?")
 
 
 @cache
@@ -21,47 +25,65 @@ def questions_of(kind: FunctionKind) -> tuple[Question, ...]:
     return discover(f"orderproof.conventions.{kind}.questions", "QUESTION", Question)
 
 
-@cache
-def libraries() -> dict[str, Library]:
-    """The libraries by their names; also those that are not installed."""
-    return {each.name: each for each in discover("orderproof.conventions.libraries", "LIBRARY", Library)}
-
-
-@cache
-def functions_of(library: str) -> dict[str, AnyFunction]:
-    """The functions of a library by their full names. Raises `UsageError` if it is not installed."""
-    found = libraries()[library]
-    if find_spec(found.package) is None:
-        name = found.package.replace("_", "-")
-        raise UsageError(f"{library} is not installed: pip install {name}")
-    named = (replace(each, name=f"{library}.{each.name}") for each in found.functions())
-    return {each.name: each for each in named}
-
-
 def function_names() -> list[str]:
     """The full names of the functions of all installed libraries."""
-    installed = (each.name for each in libraries().values() if find_spec(each.package) is not None)
-    return [name for library in installed for name in functions_of(library)]
+    return [each.name for library in libraries().values() if _is_here(library) for each in functions_of(library, None)]
+
+
+def libraries_elsewhere() -> list[Library]:
+    """The libraries that this process does not call: they need variables, or an environment of their own."""
+    return [each for each in libraries().values() if not _is_here(each)]
+
+
+def _is_here(library: Library) -> bool:
+    return bool(library.version_here) and not library.variables
 
 
 def find_functions(names: Sequence[str]) -> list[AnyFunction]:
-    """The functions that texts name: `torch`, `torch.sdpa`, `file.py:attention`.
+    """The functions that texts name: `torch`, `torch.sdpa`, `jax@0.10.2`, `jax:PYTHON`, `file.py:attention`.
 
-    Raises `UsageError`, `SubjectError`.
+    Raises `UsageError`, `SubjectError`, `EngineError`.
     """
     found: list[AnyFunction] = []
     for name in names:
-        library = name.partition(".")[0]
-        if ":" in name:
+        stated = _NAME.fullmatch(name)
+        if stated is None or (":" in name and not stated["python"]):
             found.append(own_function(name))
-        elif name in libraries():
-            found += functions_of(name).values()
-        elif library in libraries() and name in functions_of(library):
-            found.append(functions_of(library)[name])
-        else:
-            known = [*libraries(), *(functions_of(library) if library in libraries() else ())]
+            continue
+        library = libraries().get(stated["library"])
+        every = [] if library is None else _functions(library, stated["version"] or "", stated["python"] or "")
+        chosen = [each for each in every if stated["function"] in (None, _short(each))]
+        if not chosen:
+            known = [*libraries(), *map(_plain, every)]
             raise UsageError(
                 f"expected a library, one of its functions, or file.py:function; got {name!r}"
                 f"{did_you_mean(name, known)}; orderproof conventions --list shows all"
             )
+        found += chosen
     return found
+
+
+def _functions(library: Library, version: str, python: str) -> list[AnyFunction]:
+    """The functions of a library; where a version or an interpreter is stated, their names have the version."""
+    if python:
+        if not Path(python).expanduser().is_file():
+            raise UsageError(f"expected the interpreter of an environment with {library.name}; no file {python}")
+        found = functions_of(library, Path(python).expanduser().absolute())
+        return functions_of(library, Path(python).expanduser().absolute(), f"@{_version(found[0])}")
+    wanted = replace(library, wanted=version)
+    try:
+        return functions_of(wanted, wanted.interpreter, f"@{version}" if version else "")
+    except MissingLibrary as error:
+        raise UsageError(str(error)) from None
+
+
+def _version(function: AnyFunction) -> str:
+    return function.version.partition(" ")[2]
+
+
+def _plain(function: AnyFunction) -> str:
+    return function.name.partition("@")[0]
+
+
+def _short(function: AnyFunction) -> str:
+    return _plain(function).partition(".")[2]

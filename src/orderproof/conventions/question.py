@@ -11,6 +11,7 @@ from torch import Tensor
 from orderproof.records.conventions import FunctionKind, QuestionRecord
 
 REFUSED = "refused"
+ENDED = "ends its process"
 OTHER = "something else"
 
 

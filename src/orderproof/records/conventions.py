@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from orderproof.records.document import Document, Record, schema_version
@@ -29,6 +30,19 @@ class AnswersRecord(Record):
     layout: str  # of its queries, or of what it rotates: "[row, head, token, width]"
     answers: dict[str, str]  # question -> answer
 
+    @property
+    def plain_name(self) -> str:
+        """Its name without the version that is stated in it."""
+        return self.function.partition("@")[0]
+
+    def differs_from(self, other: AnswersRecord) -> tuple[str, ...]:
+        """The questions that another function answers differently, of those for which both take the arguments."""
+        shared = (name for name in self.answers if name in other.answers)
+        return tuple(
+            name for name in shared
+            if NOT_TAKEN not in (self.answers[name], other.answers[name]) and self.answers[name] != other.answers[name]
+        )  # fmt: skip
+
 
 class ConventionsReport(Document):
     """Conventions of some functions."""
@@ -44,6 +58,15 @@ class ConventionsReport(Document):
         """The answers to a question by function, of those that take its arguments."""
         every = ((each.function, each.answers.get(question, NOT_TAKEN)) for each in self.functions)
         return {function: answer for function, answer in every if answer != NOT_TAKEN}
+
+    @property
+    def of_two_versions(self) -> list[tuple[AnswersRecord, AnswersRecord]]:
+        """Each function that was asked in two versions, one after the other."""
+        by_name: dict[str, list[AnswersRecord]] = {}
+        for each in self.functions:
+            by_name.setdefault(each.plain_name, []).append(each)
+        pairs = (pair for same in by_name.values() for pair in pairwise(same))
+        return [(one, other) for one, other in pairs if one.version != other.version]
 
     @property
     def exit_code(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from orderproof.records.conventions import ConventionsReport
+from orderproof.records.conventions import AnswersRecord, ConventionsReport
 from orderproof.report.markdown import escape_markdown
 from orderproof.report.markdown_table import markdown_table
 from orderproof.report.terminal_blocks import print_block
@@ -31,6 +31,8 @@ def render_conventions(report: ConventionsReport, console: Console) -> None:
     versions = dict.fromkeys(f"{each.version}; queries and vectors {each.layout}" for each in report.functions)
     for version in versions:
         print_block(console, plain_text(version, "dim"), indent=0)
+    for one, other in report.of_two_versions:
+        print_block(console, plain_text(versions_text(one, other), "bold"), indent=0)
     if report.against:
         print_block(console, plain_text(difference_text(report), "bold"), indent=0)
 
@@ -44,6 +46,30 @@ def difference_text(report: ConventionsReport) -> str:
     return (
         f"{first} differs from {report.against} in {count} convention{'s' * (count > 1)}: {', '.join(report.differing)}"
     )
+
+
+def versions_text(one: AnswersRecord, other: AnswersRecord) -> str:
+    """`onnx.attention_23: onnx 1.20.1 and onnx 1.23.2 differ in 2 conventions: masked_row, soft_cap`."""
+    questions = one.differs_from(other)
+    about = f"{one.plain_name}: {one.version} and {other.version}"
+    if not questions:
+        return f"{about} have the same conventions"
+    return f"{about} differ in {len(questions)} convention{'s' * (len(questions) > 1)}: {', '.join(questions)}"
+
+
+def _between_versions(report: ConventionsReport) -> list[str]:
+    """A section with the answers that changed between two versions; empty without two versions."""
+    if not report.of_two_versions:
+        return []
+    rows = [
+        [f"`{one.plain_name}`", name, *(f"{escape_markdown(x.answers[name])} ({x.version})" for x in (one, other))]
+        for one, other in report.of_two_versions
+        for name in one.differs_from(other)
+    ]
+    title = "## Between two versions"
+    if not rows:
+        return [title, f"None of {len(report.of_two_versions)} functions answers a question differently."]
+    return [title, markdown_table(["function", "question", "answer", "answer"], rows)]
 
 
 def conventions_markdown(report: ConventionsReport, command: str) -> str:
@@ -66,6 +92,7 @@ def conventions_markdown(report: ConventionsReport, command: str) -> str:
     about = f"{len(report.functions)} functions of {', '.join(versions)}. Written by `{command}`; not edited by hand."
     read = (
         "Each answer is read off the output of a call. An answer that is not the most common one is bold; a function "
+        "that has no such argument is left out, and *refused* is an error of the call."
     )
-    read += "that has no such argument is left out, and *refused* is an error of the call."
-    return "\n\n".join(["# Conventions of attention, rotations and position tables", about, read, *parts]) + "\n"
+    title = "# Conventions of attention, rotations and position tables"
+    return "\n\n".join([title, about, read, *parts, *_between_versions(report)]) + "\n"

@@ -17,7 +17,13 @@ from orderproof.errors import UnsupportedCallError
 from orderproof.records.conventions import FunctionKind
 
 WIDTH = 8  # of queries, keys and values; no question has more keys
-OPTIONS = ("mask", "causal", "scale", "window", "soft_cap", "lengths", "grouped")  # `grouped`: fewer heads of keys
+OPTIONS = (
+    "mask", "causal", "scale", "window", "soft_cap", "lengths", "sinks",
+    "past",  # keys and values of earlier calls
+    "grouped",  # fewer heads of keys
+    "scores",  # queries and keys other than zeros
+    "gradients",  # a call for which they are asked may take another path
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ from orderproof.conventions.attention.function import AttentionFunction
 from orderproof.conventions.question import OTHER, same
 
 KEYS = 3
+NAN = "NaN"
 
 
 def effect(function: AttentionFunction, mask: Tensor) -> str:
-    """The effect of a mask [query, key] whose first key is marked with 1 or True, and the others with 0 or False."""
+    """The effect, in words, of a mask [query, key] that marks the first key with 1 or True, and the others with 0."""
     weights = function.masked_weights(mask)
     if bool(weights.isnan().any()):
-        return "gives NaN"
+        return NAN
     marked = torch.zeros(KEYS).index_fill(0, torch.tensor([0]), 1.0)
     effects = {
         "seen": marked,
@@ -28,10 +29,15 @@ def effect(function: AttentionFunction, mask: Tensor) -> str:
     return found[0] if found else OTHER
 
 
+def effect_text(mark: str, found: str) -> str:
+    """The effect of a mark in words: `True is seen`."""
+    return f"{mark} gives {found}" if found == NAN else f"{mark} is {found}"
+
+
 def row_answer(weights: Tensor) -> str:
     """The weights [..., key] of queries that see no key, in words."""
     if bool(weights.isnan().all()):
-        return "NaN"
+        return NAN
     if same(weights, torch.zeros_like(weights)):
         return "zeros"
     equal = torch.full_like(weights, 1 / weights.shape[-1])

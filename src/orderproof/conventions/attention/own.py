@@ -24,6 +24,7 @@ NAMES = {
     "scale": ("scale", "softmax_scale", "sm_scale", "scaling"),
     "window": ("window", "window_size", "sliding_window", "local_window_size"),
     "soft_cap": ("softcap", "soft_cap", "logit_cap", "logits_soft_cap", "softclamp_value"),
+    "sinks": ("sinks", "sink", "attention_sinks", "sink_bias"),
     "lengths": ("lengths", "seq_lens", "seqlens", "key_lengths", "kv_lengths", "key_value_seq_lengths"),
 }
 
@@ -56,7 +57,8 @@ def own_attention(function: Callable[..., Any], name: str, version: str) -> Atte
 
         try:
             if _attends(attend, 1 + layout.has_heads):
-                return AttentionFunction(name, version, name_of_layout, frozenset({*taken, "grouped"}), attend)
+                takes = frozenset({*taken, "grouped", "scores", "gradients"})
+                return AttentionFunction(name, version, name_of_layout, takes, attend)
             failure = failure or "equal scores do not give the mean of the values"
         except Exception as error:  # noqa: BLE001 - the user's function: anything may come
             raise_own_error(error)

@@ -27,16 +27,17 @@ class RotaryFunction:
         version: The version of its library, or the file of the user's function.
         layout: The axes of its vectors, in words.
         rotate: (vectors, positions) -> rotated vectors.
+        takes: `rows`: also positions [row, token]; `table`: the number of positions of its table.
 
     """
 
     name: str
     version: str
     layout: str
-    rotate: Callable[[Tensor, Tensor], Tensor]
+    rotate: Callable[..., Tensor]
+    takes: frozenset[str] = frozenset()
 
     kind: ClassVar[FunctionKind] = "rotation"
-    takes: ClassVar[frozenset[str]] = frozenset()
 
     def matrix(self, position: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """The rotation at a position: row i is what a unit vector along i becomes [element, element].

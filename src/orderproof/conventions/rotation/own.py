@@ -27,18 +27,19 @@ def own_rotation(function: Callable[..., Any], name: str, version: str) -> Rotar
         for rows in (True, False):  # positions [row, token], or [token]
 
             def rotate(x: Tensor, positions: Tensor, *, layout: Layout = layout, rows: bool = rows) -> Tensor:
-                if where is None and int(positions[0]) != 0:
+                if where is None and int(positions.flatten()[0]) != 0:
                     raise UnsupportedCallError("it takes no positions")
                 named = {}
                 if where is not None:
-                    each = positions.expand(x.shape[0], -1) if rows else positions
-                    named[where] = int(positions[0]) if where in OFFSETS else each
+                    each = positions.expand(x.shape[0], -1) if rows and positions.dim() == 1 else positions
+                    named[where] = int(positions.flatten()[0]) if where in OFFSETS else each
                 found = function(layout.given(x), **named)
                 return layout.back(found[0] if isinstance(found, tuple | list) else found)
 
             try:
                 if _rotates(rotate):
-                    return RotaryFunction(name, version, name_of_layout, rotate)
+                    takes = frozenset({"rows"} if rows and where in POSITIONS else ())
+                    return RotaryFunction(name, version, name_of_layout, rotate, takes)
             except Exception as error:  # noqa: BLE001 - the user's function: anything may come
                 raise_own_error(error)
                 failure = first_line(error)

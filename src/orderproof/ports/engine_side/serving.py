@@ -57,7 +57,7 @@ class LoadedModel:
     """A checkpoint that an engine has loaded; each method that is not overridden is an ability that it lacks.
 
     A side may return an array [token, vocabulary] in place of `Scores`: logits, or log-probabilities if it is
-    `normalised`.
+    `normalised`. Entries that a masked array hides are not compared.
     """
 
     normalised = False
@@ -72,6 +72,10 @@ class LoadedModel:
 
     def batch(self, rows: Sequence[Row]) -> list[Scores]:
         """The scores of the real tokens of each row, in one batch."""
+        raise NotImplementedError
+
+    def prefix(self, earlier: Row, row: Row) -> Scores:
+        """The scores of a row that begins as an earlier one, whose cache is reused; of the tokens after that only."""
         raise NotImplementedError
 
     def greedy(self, row: Row, count: int) -> list[int]:
@@ -118,7 +122,7 @@ def make_call(model: Any, call: Mapping[str, Any], own_errors: OwnErrors = ()) -
             return [int(token) for token in model.greedy(rows[0], call["count"])]
         if kind == "batch":
             return [_scores(each, model) for each in model.batch(rows)]
-        arguments = {"prefill": (rows[0],), "chunks": (rows[0], call["sizes"])}[kind]
+        arguments = {"prefill": (rows[0],), "chunks": (rows[0], call["sizes"]), "prefix": tuple(rows)}[kind]
         return [_scores(getattr(model, kind)(*arguments), model)]
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
         return failure_text(error, own_errors)
@@ -127,7 +131,12 @@ def make_call(model: Any, call: Mapping[str, Any], own_errors: OwnErrors = ()) -
 def _scores(value: Any, model: Any) -> Scores:
     if isinstance(value, Scores):
         return value
-    return Scores(np.asarray(value, dtype=np.float32), normalised=bool(getattr(model, "normalised", False)))
+    normalised, candidates = bool(getattr(model, "normalised", False)), None
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.is_masked(value):
+            candidates = np.where(np.ma.getmaskarray(value), -1, np.arange(value.shape[-1]))
+        value = value.filled(0.0)
+    return Scores(np.asarray(value, dtype=np.float32), candidates, normalised)
 
 
 def failure_text(error: BaseException, own_errors: OwnErrors = ()) -> str:

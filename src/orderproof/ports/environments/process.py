@@ -30,15 +30,17 @@ _sessions = itertools.count(1)
 class EngineServer:
     """An interpreter that has imported an engine."""
 
-    def __init__(self, python: Path, side: Path, variables: Mapping[str, str], label: str) -> None:
-        """Start it and wait for the import. Raises `EngineError`."""
+    def __init__(
+        self, python: Path, side: Path, variables: Mapping[str, str], label: str, program: Path = SIDES / "serving.py"
+    ) -> None:
+        """Start a program with a side, and wait for the import. Raises `EngineError`."""
         self.label, self.owner, self.has_ended = label, os.getpid(), False
         kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
         offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         try:
             self.process = subprocess.Popen(
-                [str(python), "-I", str(SIDES / "serving.py"), str(side)],
+                [str(python), "-I", str(program), str(side)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, start_new_session=True,
                 preexec_fn=forked_process.die_with_parent,  # noqa: PLW1509 - this process has one thread
                 env={**kept, **offline, **variables},
@@ -50,13 +52,18 @@ class EngineServer:
         assert self.process.stdout is not None
         self.requests, self.answers = self.process.stdin.fileno(), self.process.stdout.fileno()
         try:
-            self.versions = self._first_line(python)
+            self.head = self._first_line(python)
         except BaseException:
             self.stop()
             raise
 
-    def _first_line(self, python: Path) -> dict[str, str]:
-        """The versions that the process reports when its import is done."""
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions that the process reports."""
+        return dict(self.head["versions"])
+
+    def _first_line(self, python: Path) -> dict[str, Any]:
+        """The report of the process when its import is done."""
         data, latest = b"", time.monotonic() + START_SECONDS
         while not data.endswith(b"\n"):
             if not select.select([self.answers], [], [], max(latest - time.monotonic(), 0))[0]:
@@ -71,7 +78,7 @@ class EngineServer:
             raise EngineError(f"{self.label}: expected an interpreter of Python; got {python}") from None
         if line["failure"]:
             raise EngineError(f"{self.label} cannot be imported by {python}: {line['failure']}")
-        return dict(line["versions"])
+        return dict(line)
 
     def _end(self) -> str:
         """How it ended, with the last line that it printed."""
@@ -132,6 +139,8 @@ def server_of(python: Path, side: Path, variables: Mapping[str, str], label: str
     if key in _failures:
         raise EngineError(_failures[key])
     try:
+        if found is not None and not found.is_alive:
+            found.stop()  # close its files
         if found is None or not found.is_alive:
             found = _servers[key] = EngineServer(python, side, variables, label)
     except EngineError as error:

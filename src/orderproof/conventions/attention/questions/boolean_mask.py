@@ -3,12 +3,12 @@
 import torch
 
 from orderproof.conventions.attention.function import AttentionFunction
-from orderproof.conventions.attention.mask_reading import effect, first_key_marked
+from orderproof.conventions.attention.mask_reading import effect, effect_text, first_key_marked
 from orderproof.conventions.question import Question
 
 
 def _ask(function: AttentionFunction) -> str:
-    return f"True is {effect(function, first_key_marked(torch.bool))}"
+    return effect_text("True", effect(function, first_key_marked(torch.bool)))
 
 
 QUESTION = Question(

@@ -18,7 +18,10 @@ def _ask(function: AttentionFunction) -> str:
         return "aligned to the first key"
     if same(weights, uniform(ones.tril(3))):
         return "aligned to the last key"
-    return "ignored" if same(weights, uniform(ones)) else OTHER
+    if same(weights, uniform(ones)):
+        return "ignored"
+    first, second = ((row > 0).nonzero().flatten().tolist() for row in weights)
+    return f"the queries see the keys {first} and {second}" if first and second else OTHER
 
 
 QUESTION = Question(

@@ -3,12 +3,12 @@
 import torch
 
 from orderproof.conventions.attention.function import AttentionFunction
-from orderproof.conventions.attention.mask_reading import effect, first_key_marked
+from orderproof.conventions.attention.mask_reading import effect, effect_text, first_key_marked
 from orderproof.conventions.question import Question
 
 
 def _ask(function: AttentionFunction) -> str:
-    return f"1.0 is {effect(function, first_key_marked(torch.float32))}"
+    return effect_text("1.0", effect(function, first_key_marked(torch.float32)))
 
 
 QUESTION = Question(

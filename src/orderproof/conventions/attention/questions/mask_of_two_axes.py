@@ -9,10 +9,13 @@ from orderproof.conventions.question import OTHER, Question, same
 
 def _ask(function: AttentionFunction) -> str:
     each = torch.eye(KEYS)
-    weights = function.weights(KEYS, KEYS, rows=KEYS, mask=hiding_mask(function, each.bool()))[:, 0]
-    if same(weights, each.expand_as(weights)):
-        return "[query, key]"
-    return "[row, key]" if same(weights, each.unsqueeze(1).expand_as(weights)) else OTHER
+    found = OTHER
+    for mask in (hiding_mask(function, each.bool()), each.bool()):  # one of two axes may be of another kind
+        weights = function.weights(KEYS, KEYS, rows=KEYS, mask=mask)[:, 0]
+        if same(weights, each.expand_as(weights)):
+            return "[query, key]"
+        found = "[row, key]" if same(weights, each.unsqueeze(1).expand_as(weights)) else found
+    return found
 
 
 QUESTION = Question(

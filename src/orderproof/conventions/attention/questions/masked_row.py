@@ -16,7 +16,7 @@ def _ask(function: AttentionFunction) -> str:
     mask, answers = hiding_mask(function, visible), {}
     for dtype in DTYPES:
         given = mask.to(dtype) if mask.is_floating_point() else mask
-        for graded in (False, True):
+        for graded in (False, True) if "gradients" in function.takes else (False,):
             with torch.set_grad_enabled(graded):
                 name = str(dtype).removeprefix("torch.") + " with gradients" * graded
                 query = torch.zeros(KEYS, WIDTH, requires_grad=graded)

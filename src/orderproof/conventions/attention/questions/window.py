@@ -3,29 +3,34 @@
 from typing import Any
 
 from orderproof.conventions.attention.function import AttentionFunction
-from orderproof.conventions.question import OTHER, Question
+from orderproof.conventions.question import OTHER, REFUSED, Question
+from orderproof.models.own_errors import raise_own_error
 
 PLACE = 4  # of the query, in 8 tokens
 
 
 def _ask(function: AttentionFunction) -> str:
-    causal: dict[str, Any] = {"causal": True} if "causal" in function.takes else {}
-    answers = []
-    for name, options in {"causal": causal, "both sides": {}}.items():
-        if name == "causal" and not causal:
-            continue
+    answers = [_seen(function, sided=False)]
+    if "causal" in function.takes:
+        answers = [f"{_seen(function, sided=True)} (causal)", f"{answers[0]} (both sides)"]
+    return REFUSED if all(each.startswith(REFUSED) for each in answers) else "; ".join(answers)
+
+
+def _seen(function: AttentionFunction, *, sided: bool) -> str:
+    """The keys that a window of 2 shows, or a pair of 2 before and 2 after; `sided`: with a causal flag, none after."""
+    options: dict[str, Any] = {"causal": True} if sided else {}
+    for window in (2, (2, 0 if sided else 2)):
         try:
-            weights = function.weights(8, 8, window=2, **options)[0, 0, PLACE]
-        except Exception:  # noqa: BLE001 - the user's function: it may take a pair of numbers
-            weights = function.weights(8, 8, window=(2, 0 if options else 2), **options)[0, 0, PLACE]
-        seen = (weights > 0).nonzero().flatten().tolist()
-        if not seen or seen != list(range(seen[0], seen[-1] + 1)) or not seen[0] <= PLACE <= seen[-1]:
-            answers.append(OTHER)
-        else:
-            answers.append(
-                f"itself, {PLACE - seen[0]} before and {seen[-1] - PLACE} after" + f" ({name})" * bool(causal)
-            )
-    return "; ".join(answers)
+            weights = function.weights(8, 8, window=window, **options)[0, 0, PLACE]
+            break
+        except Exception as error:  # noqa: BLE001 - the function: it may take a pair of numbers, or one side only
+            raise_own_error(error)
+    else:
+        return REFUSED
+    seen = (weights > 0).nonzero().flatten().tolist()
+    if not seen or seen != list(range(seen[0], seen[-1] + 1)) or not seen[0] <= PLACE <= seen[-1]:
+        return OTHER
+    return f"itself, {PLACE - seen[0]} before and {seen[-1] - PLACE} after"
 
 
 QUESTION = Question(

@@ -11,6 +11,8 @@ FAR = 1_000_000
 def _ask(table: PositionTable) -> str:
     near = table.look_up(torch.tensor([0, 1])).detach().double()
     far = table.look_up(torch.tensor([FAR, FAR + 1])).detach().double()
+    if bool(far.isnan().any()):
+        return "NaN"
     ratio = float((far[1] - far[0]).norm() / (near[1] - near[0]).norm())
     return "as far as positions 0 and 1" if abs(ratio - 1) < 0.05 else f"{ratio:.2g} times as far as positions 0 and 1"
 

@@ -6,8 +6,8 @@ from orderproof.conventions.rotation.function import RotaryFunction
 
 def _ask(function: RotaryFunction) -> str:
     pairs = [(i, j) for i, j in enumerate(function.partners) if j is not None and i < j]
-    if not pairs:
-        return "none"
+    if len(pairs) < 2:
+        return "one pair" if pairs else "none"
     starts = [i for i, _ in pairs]
     if all(j == i + 1 for i, j in pairs):
         return "neighbours"

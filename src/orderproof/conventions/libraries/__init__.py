@@ -1,1 +1,0 @@
-"""Libraries whose functions can be asked by name; a folder that is its own registry."""
