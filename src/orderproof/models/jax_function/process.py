@@ -95,6 +95,11 @@ class JaxProcess:
         return f"the process of JAX ended: {lines[-1] if lines else 'it wrote no message'}"
 
     @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
     def is_alive(self) -> bool:
         """True while it runs; for the process that started it."""
         return self._process.poll() is None

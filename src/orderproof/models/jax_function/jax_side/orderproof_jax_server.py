@@ -22,6 +22,8 @@ from typing import Any
 
 FOLDER = str(Path(__file__).parent)
 LEAST = 2  # of an open size
+# An audit calls a model with many shapes, a few times each.
+COMPILES_FASTER = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -50,6 +52,18 @@ def write_message(stream: Any, head: dict[str, Any], arrays: dict[str, Any]) -> 
     for x in plain.values():
         stream.write(x.tobytes())
     stream.flush()
+
+
+@functools.cache
+def accepted_options() -> dict[str, Any] | None:
+    """`COMPILES_FASTER`, or None where this JAX does not know it."""
+    import jax
+
+    try:
+        jax.jit(lambda: 0, compiler_options=COMPILES_FASTER)()
+    except Exception:  # noqa: BLE001 - another version has other options
+        return None
+    return COMPILES_FASTER
 
 
 class ReadFiles:
@@ -91,7 +105,7 @@ class Model:
         self.inputs, self.function = flat_inputs(self.callee)
         leaves, self.tree = jax.tree_util.tree_flatten_with_path(self.callee.weights)
         self.weights = [(path_name(path), jax.numpy.asarray(leaf)) for path, leaf in leaves]
-        self.jitted = jax.jit(self._flat)
+        self.jitted = jax.jit(self._flat, compiler_options=accepted_options())
         self.output_names: list[str] = []
 
     def _flat(self, weights: Any, *inputs: Any) -> list[Any]:
@@ -207,6 +221,7 @@ def serve(path: str) -> None:
         os.write(2, f"JAX finds no device of JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS')}; set it to cpu".encode())
         os._exit(1)  # a thread holds standard input, which `sys.exit` waits for
 
+    accepted_options()
     model: Model | None = None
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{path}.new")
