@@ -24,8 +24,8 @@ Written by `python tools/release_pairs.py`; not edited by hand. [How to compare 
 versions](../../how_to/audit_a_serving_engine.md#two-versions-or-two-engines).
 
 Each row is a fix of a numerical bug that the history of an engine names, a release before the fix and one after it.
-Both read one tiny checkpoint with random weights. *Found*: a law says that the releases differ. *Named*: the settings of
-the release that changed explain its difference from transformers, up to rounding. The fix itself is not looked at.
+Both read one tiny checkpoint with random weights. *Found*: a law says that the releases differ. *Named*: the settings
+of the release that changed explain its difference from transformers, up to rounding. The fix itself is not looked at.
 *No difference*: both compute the same on this checkpoint, which may not reach the code of the fix, or the release
 before it did not have the bug. *Nothing compared*: a release does not load the checkpoint.
 
@@ -77,13 +77,12 @@ def table_row(result: dict[str, Any]) -> tuple[str, bool, bool]:
 def page(results: list[dict[str, Any]]) -> str:
     """The page."""
     rows = [table_row(result) for result in results]
-    counts = [
+    fixes, found, named = (
         len({result["fix"] for result, row in zip(results, rows, strict=True) if row[index]}) for index in (0, 1, 2)
-    ]
+    )
     lines = [
         HEAD,
-        f"Of {counts[0]} fixes ({len(rows)} pairs) the difference is found for {counts[1]}, and named for "
-        f"{counts[2]}.\n",
+        f"Of {fixes} fixes ({len(rows)} pairs) the difference is found for {found}, and named for {named}.\n",
         "| fix | releases | architecture | laws that differ | result | what is said |",
         "| --- | --- | --- | --- | --- | --- |",
         *(row[0] for row in rows),
