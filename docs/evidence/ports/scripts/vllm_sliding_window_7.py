@@ -31,6 +31,27 @@ CONFIGS = {
         "sliding_window": 6,
         "vocab_size": 99,
     },
+    "cohere2_moe": {
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "head_dim": 32,
+        "hidden_size": 128,
+        "intermediate_size": 8,
+        "layer_types": [
+            "sliding_attention",
+            "sliding_attention",
+            "sliding_attention",
+            "full_attention",
+        ],
+        "max_position_embeddings": 70,
+        "mlp_layer_types": ["sparse", "sparse", "sparse", "sparse"],
+        "num_attention_heads": 4,
+        "num_experts": 4,
+        "num_hidden_layers": 4,
+        "num_key_value_heads": 2,
+        "sliding_window": 6,
+        "vocab_size": 99,
+    },
 }
 
 
