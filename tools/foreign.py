@@ -78,7 +78,7 @@ def install(environment: Path) -> Path:
 
 def judgements_of(python: Path, only: str, judged: Collection[str]) -> Iterator[Judgement]:
     """The judgements, module by module, of modules that are not judged."""
-    path = os.pathsep.join([str(ROOT / "src"), str(HERE)])
+    path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "recheck/src", HERE)))
     command = [python, "-W", "ignore", HERE / "foreign.py", "--worker", "--only", only, "--judged", *judged]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}

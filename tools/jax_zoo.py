@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-MODELS = Path(__file__).with_name("jax_zoo_models.py")
+MODELS, EXAMPLES = (Path(__file__).with_name(f"jax_zoo_{name}.py") for name in ("models", "examples"))
 RESULTS, PAGE = ROOT / "build" / "jax_zoo", ROOT / "docs" / "evidence" / "jax" / "models.md"
 LAWS = ("causal", "batch", "permutation")
 SECONDS = 60.0  # for each law
@@ -25,10 +25,22 @@ SECONDS = 60.0  # for each law
 def names() -> list[str]:
     """The models, in their order: this Python need not have jax."""
     tree = ast.parse(MODELS.read_text(encoding="utf-8"))
-    functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and n.decorator_list]
+    functions = _functions(MODELS)
     (table,) = (n.value for n in tree.body if isinstance(n, ast.AnnAssign) and ast.unparse(n.target) == "KERAS_HUB")
     assert isinstance(table, ast.Dict)
-    return functions + [f"keras_hub_{ast.literal_eval(key)}" for key in table.keys if key is not None]
+    backbones = [f"keras_hub_{ast.literal_eval(key)}" for key in table.keys if key is not None]
+    return [*functions, *backbones, *_functions(EXAMPLES)]
+
+
+def _functions(file: Path) -> list[str]:
+    """The functions of a file that return models."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and n.decorator_list]
+
+
+def file_of(name: str) -> Path:
+    """The file of a model."""
+    return EXAMPLES if name in _functions(EXAMPLES) else MODELS
 
 
 def audited(process: Any, name: str) -> dict[str, Any]:
@@ -39,26 +51,36 @@ def audited(process: Any, name: str) -> dict[str, Any]:
 
     began = time.process_time()
     try:
-        process.load(f"{MODELS}:{name}")
+        process.load(f"{file_of(name)}:{name}")
         subject = subject_of(process)
         loaded = time.process_time()
         report = orderproof.audit(subject, laws=LAWS, expect=dict.fromkeys(LAWS, "any"), timeout=SECONDS)
     except OrderproofError as error:
-        return {"name": name, "error": str(error).replace(f"{MODELS}:{name}: ", "")}
+        return {"name": name, "error": str(error).replace(f"{process.spec}: ", "")}
     verdicts: dict[str, Any] = {}
+    shown = _output_of_tokens(report.findings)
     for finding in report.findings:
-        if finding.output == report.findings[0].output:
-            verdicts.setdefault(finding.law, _in_words(finding))
+        if finding.output == shown:
+            verdicts.setdefault(finding.law, _in_words(finding, subject.notes))
     proving = time.process_time() - loaded
     return {"name": name, "verdicts": verdicts, "loading": loaded - began, "proving": proving, "notes": subject.notes}
 
 
-def _in_words(finding: Any) -> str:
+def _output_of_tokens(findings: Any) -> str:
+    """The first output that has tokens; the first one without such an output."""
+    per_token = [f.output for f in findings if f.law == "causal" and "no token dimension" not in (f.reason or "")]
+    return str([*per_token, findings[0].output][0])
+
+
+def _in_words(finding: Any, notes: Any) -> str:
     place = f", {Path(finding.fix_source).name}" if finding.fix_source else ""
     if finding.verdict == "proved":
         theorem = finding.theorem
         if theorem is not None and theorem.proved and theorem.open_length:
-            return "proved, every length"
+            least = "" if theorem.greatest_length is None else f", at most {theorem.greatest_length:,} tokens"
+            return f"proved, every length{least}"
+        if fixed := next((note for note in notes if "JAX cannot leave it open" in note), None):
+            return f"proved, one length: {fixed}"
         return f"proved, one length: {'' if theorem is None else theorem.reason}"
     if finding.verdict == "refuted":
         return f"refuted{place}"
@@ -104,6 +126,7 @@ def main(chosen: list[str]) -> None:
     if chosen != ["--page"]:
         process = JaxProcess(jax_python())
         for name in chosen or names():
+            process = process if process.is_alive else JaxProcess(jax_python())
             row = audited(process, name)
             (RESULTS / f"{name}.json").write_text(json.dumps(row), encoding="utf-8")
             print(name, row.get("error") or row["verdicts"], f"{row.get('proving', 0):.1f} s", flush=True)

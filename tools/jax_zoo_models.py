@@ -5,6 +5,7 @@ This file runs in the process of JAX. A function named by its library and its mo
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from typing import Any
@@ -514,41 +515,62 @@ def function_mixture_of_experts() -> Any:
 def _keras_hub(name: str, **options: Any) -> Any:
     import keras_hub
 
-    keras = {"vocabulary_size": VOCABULARY, "num_layers": 2, "hidden_dim": WIDTH, "intermediate_dim": 32, **options}
-    backbone = getattr(keras_hub.models, f"{name}Backbone")(**keras)
+    make = getattr(keras_hub.models, f"{name}Backbone")
+    vocabulary = "vocab_size" if "vocab_size" in inspect.signature(make.__init__).parameters else "vocabulary_size"
+    width = "hidden_size" if "hidden_size" in inspect.signature(make.__init__).parameters else "hidden_dim"
+    backbone = make(**{vocabulary: VOCABULARY, "num_layers": 2, width: WIDTH, "intermediate_dim": 32, **options})
     tokens = ids()
-    given = {"token_ids": tokens, "padding_mask": jnp.ones_like(tokens)}
-    if any(each.name.startswith("segment_ids") for each in backbone.inputs):
-        given["segment_ids"] = jnp.zeros_like(tokens)
+    kinds = {"ids": tokens, "mask": jnp.ones_like(tokens), "segment": jnp.zeros_like(tokens)}
+    given = {}
+    for each in backbone.inputs:
+        kind = "mask" if "mask" in each.name else "segment" if "segment" in each.name else "ids"
+        given[each.name] = kinds[kind]
     return backbone, given
 
 
 _GROUPED = {"num_query_heads": 2, "num_key_value_heads": 1}
+_EXPERTS = {**_GROUPED, "moe_intermediate_dim": 8, "num_experts": 2, "top_k": 1}
 KERAS_HUB: dict[str, dict[str, Any]] = {
     "Albert": {"num_heads": 2, "embedding_dim": 8, "max_sequence_length": 32},
+    "Bart": {"num_heads": 2, "max_sequence_length": 32},
     "Bert": {"num_heads": 2, "max_sequence_length": 32},
     "Bloom": {"num_heads": 2, "max_sequence_length": 32},
     "DebertaV3": {"num_heads": 2, "max_sequence_length": 32, "bucket_size": 8},
     "DistilBert": {"num_heads": 2, "max_sequence_length": 32},
+    "ESM": {"num_heads": 2, "max_sequence_length": 32},
     "Electra": {"num_heads": 2, "embedding_dim": 8, "max_sequence_length": 32},
     "FNet": {"max_sequence_length": 32},
     "Falcon": {"num_attention_heads": 2},
     "Gemma": {**_GROUPED, "head_dim": 8},
+    "Gemma3": {**_GROUPED, "head_dim": 8, "image_size": 4, "use_sliding_window_attention": True,
+               "sliding_window_size": 3},
     "GPT2": {"num_heads": 2, "max_sequence_length": 32},
     "GPTNeoX": {"num_heads": 2, "max_sequence_length": 32},
+    "GptOss": {**_GROUPED, "num_experts": 2, "top_k": 1, "sliding_window": 3},
     "Llama": _GROUPED,
+    "Llama3": _GROUPED,
     "Mistral": {**_GROUPED, "sliding_window": 3},
     "Mixtral": {**_GROUPED, "num_experts": 2, "top_k": 1},
     "OPT": {"num_heads": 2, "max_sequence_length": 32},
     "Phi3": _GROUPED,
     "Qwen": _GROUPED,
     "Qwen3": {**_GROUPED, "head_dim": 8},
+    "Qwen3Moe": {**_EXPERTS, "head_dim": 8},
+    "Qwen3_5": {**_GROUPED, "head_dim": 8, "layer_types": ["linear_attention", "full_attention"],
+                "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8,
+                "linear_value_head_dim": 8},
+    "QwenMoe": {**_EXPERTS, "shared_expert_intermediate_dim": 8},
+    "RWKV7": {"head_size": 8, "gate_lora": 8, "mv_lora": 8, "aaa_lora": 8, "decay_lora": 8},
     "Roberta": {"num_heads": 2, "max_sequence_length": 32},
-    "RoformerV2": {"num_heads": 2, "max_wavelength": 100},
-    "SmolLM3": {**_GROUPED, "layer_types": ["full_attention"] * 2, "rope_layer_enabled_list": [True, False]},
+    "RoformerV2": {"num_heads": 2, "head_size": 8, "max_wavelength": 100},
+    "SmolLM3": {"num_attention_heads": 2, "num_key_value_heads": 1, "attention_bias": False, "attention_dropout": 0.0,
+                "layer_types": ["full_attention"] * 2, "rope_layer_enabled_list": [True, False], "mlp_bias": False,
+                "layer_norm_epsilon": 1e-6, "max_position_embeddings": 32, "rope_theta": 1e4,
+                "partial_rotary_factor": 1.0},
+    "T5": {"num_heads": 2},
     "XLMRoberta": {"num_heads": 2, "max_sequence_length": 32},
-    "XLNet": {"num_heads": 2, "head_dim": 8},
-}
+    "XLNet": {"num_heads": 2},
+}  # fmt: skip
 for _name, _options in KERAS_HUB.items():
     MODELS[f"keras_hub_{_name}"] = lambda _name=_name, _options=_options: _keras_hub(_name, **_options)
 globals().update(MODELS)

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_map
 
 LARGE_MODEL = 2**27  # [bytes] of parameters: a smaller model is copied where a larger one shares its parameters
 LEAST_ELEMENTS = 2**18  # of a parameter; a smaller one is cast once
+MANY_ROWS = 64  # of a product with a matrix of low rank
 MOST_CAST = 2**18  # elements of a matrix that are cast at once: 2 MB in float64, multiplied before they leave the cache
 _aten = torch.ops.aten
 _PRODUCTS: Mapping[Any, int] = {_aten.mm.default: 1, _aten.addmm.default: 2}  # the argument of the right matrix
@@ -138,15 +139,22 @@ def _of_factors(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
             return (first.left[args[1]] @ first.right.t()).to(first.dtype)
         return None
     if func is nn.functional.linear and isinstance(args[1], LowRank):
-        matrix, bias = args[1], args[2] if len(args) > 2 else None
-        product = (first.to(matrix.left.dtype) @ matrix.right) @ matrix.left.t()
-        return (product if bias is None else product + bias).to(matrix.dtype)
+        product = _product_of_factors(first, args[1].right, args[1].left, args[1].dtype)
+        return (product if len(args) < 3 or args[2] is None else product + args[2]).to(args[1].dtype)
     place = _PRODUCTS.get(func)
     if place is None or not isinstance(args[place], LowRank) or isinstance(args[place - 1], LowRank):
         return None
     matrix = args[place]
-    product = (args[place - 1].to(matrix.left.dtype) @ matrix.left) @ matrix.right.t()
+    product = _product_of_factors(args[place - 1], matrix.left, matrix.right, matrix.dtype)
     return (product if place == 1 else product + first).to(matrix.dtype)
+
+
+def _product_of_factors(x: Tensor, left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+    """The product of `x` and `left @ right.T`, in the dtype of the factors; of many rows in a narrow dtype in that."""
+    inner = x.to(left.dtype) @ left
+    if dtype is torch.bfloat16 and inner.numel() > MANY_ROWS * left.shape[1]:  # most of the time is the result's memory
+        inner, right = inner.to(dtype), right.to(dtype)
+    return inner @ right.t()
 
 
 def _dense(x: Any) -> Any:

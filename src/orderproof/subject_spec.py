@@ -17,7 +17,7 @@ from orderproof.errors import CheckpointError, SubjectError, UsageError
 from orderproof.object_names import check_name, function_names, on_import_path
 from orderproof.registry import did_you_mean
 
-SpecForm = Literal["architecture", "folder", "object", "onnx", "program", "hub"]
+SpecForm = Literal["architecture", "folder", "object", "onnx", "program", "script", "hub"]
 
 ARCH_PREFIX = "arch:"
 MIN_LENGTH = 2  # [tokens]
@@ -81,6 +81,9 @@ def _form_of(spec: str, *, tiny: bool, attention: str | None, allow_network: boo
     if path.suffix.lower() == PROGRAM_SUFFIX and not path.is_dir():
         check_model_file(path, attention)
         return "program"
+    if path.is_file() and _is_torch_script(path):
+        check_model_file(path, attention)
+        return "script"
     if path.exists():
         check_folder(path, path.resolve().name)
         return "folder"
@@ -294,12 +297,7 @@ def check_folder(path: Path, label: str) -> None:
     if path.is_file() and path.suffix.lower() == GGUF_SUFFIX:
         checkpoint_form(path, label)
         return
-    if path.is_file() and _is_torch_script(path):
-        problem = (
-            "a TorchScript module, whose code is not read; save the module from which it was made with "
-            "torch.export.save, as file.pt2, or export it to ONNX"
-        )
-    elif path.suffix.lower() in PICKLE_SUFFIXES:
+    if path.suffix.lower() in PICKLE_SUFFIXES:
         problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
     elif path.is_file() and path.suffix == ".py":
         names = function_names(path)

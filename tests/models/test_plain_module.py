@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from orderproof import audit
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models import from_module
 
@@ -185,3 +186,20 @@ def test_a_transformers_model_needs_no_examples():
     with torch.no_grad():
         assert subject.module(*subject.sample(11).inputs)["logits"].shape == (2, 11, 50)
     assert model.config.use_cache is True  # another's model is left as it was
+
+
+@pytest.mark.parametrize("with_positions", [False, True])
+def test_token_ids_that_count_are_drawn_as_ids(with_positions: bool) -> None:
+    class LooksAhead(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.places = nn.Embedding(20, 8), nn.Embedding(20, 8)
+
+        def forward(self, tokens: Tensor, position_ids: Tensor | None = None) -> Tensor:
+            x = self.words(tokens)
+            x = x if position_ids is None else x + self.places(position_ids)
+            return x + x.flip(1).cumsum(1).flip(1)
+
+    inputs = (torch.arange(7)[None], torch.arange(7)[None]) if with_positions else torch.arange(14).view(2, 7)
+    (finding,) = audit(LooksAhead().eval(), inputs=inputs, laws=["causal"]).findings
+    assert finding.verdict == "refuted"

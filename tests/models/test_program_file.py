@@ -101,7 +101,6 @@ def test_an_archive_with_a_pickle_is_not_opened(saved: Path, tmp_path: Path) -> 
     assert not opened.exists()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_is_no_program_is_one_line(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged.pt2").write_bytes(b"no archive")
     with pytest.raises(SubjectError, match="cannot be read as an archive of torch.export"):
@@ -112,6 +111,3 @@ def test_what_is_no_program_is_one_line(saved: Path, tmp_path: Path) -> None:
         load(str(tmp_path / "other.pt2"))
     with pytest.raises(CheckpointError, match="no such file"):
         load(str(tmp_path / "missing.pt2"))
-    torch.jit.script(nn.Linear(3, 3)).save(tmp_path / "scripted.pt")
-    with pytest.raises(CheckpointError, match="a TorchScript module, whose code is not read; .* torch.export.save"):
-        load(str(tmp_path / "scripted.pt"))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from orderproof.laws import find_port_law
 from orderproof.laws.ports import PortCall
 from orderproof.laws.ports.port_law import PortModel
-from orderproof.ports.comparison import profile, resolution
+from orderproof.ports.comparison import log_softmax, profile, resolution
+from orderproof.ports.engine_side.serving import make_call
 from orderproof.ports.engines.engine import Scores
 from orderproof.ports.reference import Logits, Reference
 from orderproof.ports.reference_checks import decisive_call
@@ -64,3 +67,14 @@ def test_far_positions_are_as_far_as_the_reference_decides_something(growth: flo
     chosen = decisive_call(reference, law, call)
     assert chosen.length == length
     assert chosen.rows[0] == call.rows[0][:length]
+
+
+def test_tokens_that_an_engine_was_not_asked_for_are_not_compared_and_are_counted() -> None:
+    logits = log_softmax(RANDOM.standard_normal((4, 9)))
+    hidden = np.tile(np.arange(4)[:, None] == 1, 9)
+    given = np.ma.masked_array(logits + hidden, mask=hidden)
+    call = {"kind": "prefill", "rows": [[1, 2, 3, 4]], "sizes": []}
+    output = make_call(SimpleNamespace(prefill=lambda row: given, normalised=True), call)
+    scores = [each for each in output if isinstance(each, Scores)]
+    assert profile(scores, [logits], 1e-6).first is None
+    assert resolution(scores, 9).notes == ("it was asked for 3 of 4 tokens; the others are not compared",)

@@ -173,7 +173,7 @@ def test_versions_and_interpreters_are_checked_at_once(tmp_path: Path) -> None:
     for spec, reason in (
         ("onnxruntime-genai@new", "expected a version as onnxruntime-genai@"),
         (f"onnxruntime-genai:{tmp_path}/none", "expected the interpreter of an environment with onnxruntime-genai"),
-        ("mlx@1", "expected engine mlx without a version; got mlx@1"),
+        ("onnx@1", "expected engine onnx without a version; got onnx@1"),
     ):
         with pytest.raises(UsageError, match=reason):
             find_engine(spec)
@@ -185,3 +185,31 @@ def test_every_environment_pins_all_its_versions() -> None:
     for engine in own:
         assert all("==" in each for each in engine.requirements.others), engine.name
         assert engine.requirements.distribution == engine.distribution
+
+
+@pytest.mark.parametrize("name", ["mlx", "ctranslate2"])
+def test_another_version_of_an_engine_that_runs_here_has_an_environment(name: str, folder: Path) -> None:
+    here, other = find_engine(name), find_engine(f"{name}@0.1.0")
+    assert not here.has_environment
+    assert isinstance(other, EnvironmentEngine)
+    assert (other.environment.folder, other.abilities) == (folder / f"{name}@0.1.0", here.abilities)
+    assert other.how_to_install == f"orderproof engines install {name}@0.1.0"
+
+
+def test_a_build_without_a_compiler_takes_the_place_of_llama_cpp(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(type(engines()["llamacpp"]), "is_installed", False)
+    assert find_engine("llamacpp").name == "llamacpp"
+    assert find_engine("llamacpp").missing.endswith("without a compiler: orderproof engines install xllamacpp")
+    python = folder / f"xllamacpp@{engines()['xllamacpp'].requirements.version}" / "bin" / "python"  # type: ignore[attr-defined]
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    (python.parent.parent / RECORD).write_text(json.dumps({"installed_on": "2026-11-30"}))
+    assert find_engine("llamacpp").name == "xllamacpp"
+
+
+def test_parts_of_a_source_package_are_kept_with_an_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    Steps(monkeypatch)
+    asked = []
+    monkeypatch.setattr(making, "kept_sources", lambda *given: asked.append(given))
+    assert install(TINY, Requirements("tiny-engine", "1.0", source=("inner", ("tool.py",)), gigabytes=0.0), lambda _: 0)
+    assert asked == [("tiny-engine", "1.0", "inner", ("tool.py",), folder / "tiny@1.0" / "source")]

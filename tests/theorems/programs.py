@@ -167,6 +167,7 @@ class Case:
     greatest: int | None = None
     least: int = 2
     lengths: tuple[int, ...] = ()  # at which a violation shows, if at none of the usual ones
+    pooled: bool = False  # its output has rows and no tokens
 
 
 def _case(

@@ -17,7 +17,6 @@ from orderproof_recheck.logic.decision import Decision
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, holds, less, some
 from orderproof_recheck.logic.notation import read_formula, require, written, written_term
 from orderproof_recheck.logic.replacement import Replacement
-from orderproof_recheck.logic.terms import Term, integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
@@ -250,8 +249,9 @@ def _check_output(output: Mapping[str, Any], recording: Recording) -> None:
     tokens = [k for k, size in enumerate(fact.sizes) if size is TOKENS]
     require([output["row"]] == rows, "the output has no such dimension of rows")
     require(output["token"] == (tokens[0] if tokens else None), "the output has no such dimension of tokens")
-    require(tokens or not statement.per_token, "the output has no dimension of tokens")
-    token: Term = index(tokens[0]) if tokens else integer(0)
+    token = index(tokens[0]) if tokens else statement.pooled
+    require(token is not None, "the output has no dimension of tokens")
+    assert token is not None
     goal = for_inputs(statement.shown, recording.uniform)
     goal = Replacement({axis(0): index(rows[0]), axis(1): token}).formula(goal)
     follows = recording.setting.discharge(Obligation(fact.sizes, goal, fact.same))

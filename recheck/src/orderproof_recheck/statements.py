@@ -36,6 +36,7 @@ MOST_NEGATIVE = {
 FUNCTIONS = frozenset({"mask", "document", "sees", "position", "document_id"})
 ROW, TOKEN = index(0), index(1)
 REAL = holds("mask", ROW, TOKEN)
+REAL_TOKEN = variable("real token")  # of the rows of an output without tokens
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Statement:
     symbols: tuple[str, ...] = ()  # variables of the statement besides the sizes
     covers: tuple[str, ...] = ()  # in words
     per_token: bool = True
+    pooled: Term | None = None  # outputs without tokens agree where `shown` holds of this token
     counted: Formula | None = None  # `document` counts, over TOKEN, the tokens up to one for which this holds
     permuted: bool = False  # run 2 has the tokens of run 1 in another order, and nothing else is said
 
@@ -100,7 +102,10 @@ STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     ("OP201", "causal", (MASK,)): Statement(
         _BEFORE, every(_BEFORE, REAL), _IN_CUT, ("cut",), ("every attention mask (at its real tokens)",)
     ),
-    ("OP202", "padding", (MASK,)): Statement(REAL, REAL, covers=("every attention mask",)),
+    ("OP202", "padding", (MASK,)): Statement(
+        REAL, REAL, (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS)), ("real token",), ("every attention mask",),
+        pooled=REAL_TOKEN,
+    ),
     ("OP203", "packing", (POSITIONS, BLOCKS)): _WITHIN_BLOCKS,
     **{
         ("OP203", "packing", shared): Statement(_SAME_ID, _SAME_ID, (), ("own document",), _EVERY_LAYOUT)
@@ -111,9 +116,11 @@ STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
         _OWN, _OWN, (), ("own document",), ("every layout of documents as runs of consecutive position ids",),
         counted=_BEGINS,
     ),
-    ("OP204", "batch", ()): Statement(_SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), per_token=False),
+    ("OP204", "batch", ()): Statement(
+        _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), per_token=False, pooled=integer(0)
+    ),
     ("OP204", "batch", (MASK,)): Statement(
-        _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), ("every attention mask",), per_token=False
+        _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), ("every attention mask",), per_token=False, pooled=integer(0)
     ),
     ("OP101", "permutation", ()): _permuted(_EVERY_ORDER),
     ("OP102", "prompt_permutation", ()): _permuted(),

@@ -40,8 +40,8 @@ def check_subject(
             raise UsageError(f"expected file.py:name with {layout.stated}; the axes of the bundled model are known")
     else:
         form = check_spec(spec, tiny=tiny, attention=attention, dtype=dtype, allow_network=allow_network)
-        if layout.stated and form not in ("object", "onnx", "program"):
-            forms = "file.py:name, file.onnx or file.pt2"
+        if layout.stated and form not in ("object", "onnx", "program", "script"):
+            forms = "file.py:name, file.onnx, file.pt2 or a TorchScript file"
             raise UsageError(f"expected {forms} with {layout.stated}; {spec} states its own inputs")
         return form
     return None

@@ -121,6 +121,15 @@ class CalledShapes:
     no_rows: str = ""
     step: int = 1
 
+    @property
+    def merged_axis(self) -> int | None:
+        """The axis that runs over the rows and over the same number of entries of each; None if there is none."""
+        if not self.rows or self.rows < 2 or self.more_rows is None or len(self.more_rows) != len(self.shape):
+            return None
+        grown = [axis for axis in range(len(self.shape)) if self._row_step(axis)]
+        each = self._row_step(grown[0]) if len(grown) == 1 else 0
+        return grown[0] if each > 1 and self.shape[grown[0]] == self.rows * each else None
+
     def axes(self, name: str) -> OutputAxes:
         """The axes of the output with this name."""
         found = OutputAxes(self.shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -15,7 +14,9 @@ from torch import nn
 from orderproof.batch_layout import PAD_LAYOUTS
 from orderproof.errors import first_line
 from orderproof.models.axes import OutputAxes, input_text, stated_axes
+from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
+from orderproof.models.merged_rows import with_split_rows
 from orderproof.models.module_calls import Call, ModuleCalls, calls_to_try, row_layouts
 from orderproof.models.module_wrappers import with_rows_first
 from orderproof.models.plain_adapter import build_adapter
@@ -57,13 +58,15 @@ def build_plain_subject(
     prime = examples.length if example_is_prime else prime_length(MIN_DEFAULT_LENGTH, sizes | {BATCH_SIZE})
     calls = ModuleCalls(module, examples.name)
     call, notes = _probe_call(calls, examples, length or prime, fixed=length is not None)
-    module = calls.module
     if not layout.together and not isinstance(layout.token_axis, Sequence) and (own := calls.separate_sequences(call)):
         axes = tuple(None if k in own else axis for k, axis in enumerate(call.examples.axes))
         call = replace(call, examples=replace(call.examples, axes=axes, row_axes=()))
         call = replace(call, examples=next(row_layouts(call.examples)))
         notes += [_SEPARATE.format(places=place) for place in own]
-    call, axes_of_outputs = calls.output_axes(call)
+    call, shapes = calls.called_shapes(call)
+    if layout.outputs is None and with_split_rows(calls, call, shapes):
+        call, shapes = calls.called_shapes(call)
+    module, axes_of_outputs = calls.module, {name: each.axes(name) for name, each in shapes.items()}
     one_length = any(axes.fixed for axes in axes_of_outputs.values())
     axes_of_outputs |= _stated(layout, axes_of_outputs, call)
     is_open = layout.token_axis is None and layout.outputs is None
@@ -108,7 +111,7 @@ def build_plain_subject(
 
 def _left_out(module: nn.Module, roles: ExampleRoles) -> tuple[str, ...]:
     """The inputs of forward that may be None and are not in the example."""
-    parameters = inspect.signature(module.forward).parameters
+    parameters = arguments_of_forward(module)
     return tuple(name for name, each in parameters.items() if each.default is None and name not in roles.names)
 
 

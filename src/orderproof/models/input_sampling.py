@@ -45,12 +45,12 @@ class ExampleInputs:
     def draw(self, rows: int | None, length: int, seed: int) -> Sample:
         """Random values for every input with a token axis; copies of the others.
 
-        ``rows`` is the size of every axis of rows; by default that of the examples. Constants stay constant, except in
-        the first input with tokens. Ranges 0, 1, 2, ... along the tokens (position ids) stay ranges. Raises
+        ``rows`` is the size of every axis of rows; by default that of the examples. Constants stay constant and ranges
+        0, 1, 2, ... along the tokens (position ids) stay ranges, except in the tokens themselves. Raises
         `SubjectError` for an input that fixes the length.
         """
         generator = seeded_generator(seed)
-        first = next(place for place, axis in enumerate(self.axes) if axis is not None)
+        tokens = self._place_of_tokens
         inputs = []
         for place, (tensor, axis) in enumerate(self._pairs):
             row_axis = self.row_axes[place] if self.row_axes and rows is not None else None
@@ -61,9 +61,17 @@ class ExampleInputs:
             shape[axis] = length
             if rows is not None and row_axis is not None:
                 shape[row_axis] = rows
-            example = _with_variation(tensor.detach()) if place == first else tensor.detach()
-            inputs.append(_sample_like(example, axis, tuple(shape), generator))
+            example = _with_variation(tensor.detach()) if place == tokens else tensor.detach()
+            inputs.append(_sample_like(example, None if place == tokens else axis, tuple(shape), generator))
         return Sample(tuple(inputs), token_labels(length))
+
+    @property
+    def _place_of_tokens(self) -> int:
+        """The first input with tokens that is no range; the first of all if the others are ranges or constants."""
+        pairs = self._pairs
+        places = [place for place, (_, axis) in enumerate(pairs) if axis is not None]
+        varied = [k for k in places if not _is_constant(pairs[k][0]) and not _is_arange(*pairs[k])]
+        return varied[0] if varied and _is_arange(*pairs[places[0]]) else places[0]
 
     def _copy(self, tensor: Tensor, place: int, length: int) -> Tensor:
         if length != self.length and list(tensor.shape).count(self.length) > 1:
@@ -92,7 +100,7 @@ def _with_variation(example: Tensor) -> Tensor:
     return values.view(example.shape)
 
 
-def _sample_like(example: Tensor, axis: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+def _sample_like(example: Tensor, axis: int | None, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     if _is_constant(example):
         return example.flatten()[:1].expand(shape).clone() if example.numel() else example.new_zeros(shape)
     if example.dtype == torch.bool:
@@ -102,7 +110,7 @@ def _sample_like(example: Tensor, axis: int, shape: tuple[int, ...], generator: 
     if example.is_floating_point():
         mean, std = float(example.double().mean()), float(example.double().std())
         return (torch.randn(shape, generator=generator) * std + mean).to(example.dtype)
-    if _is_arange(example, axis):
+    if axis is not None and _is_arange(example, axis):
         view = [1] * len(shape)
         view[axis] = shape[axis]
         start = int(example.min())
@@ -114,7 +122,7 @@ def _is_constant(example: Tensor) -> bool:
     return example.numel() == 0 or not bool((example != example.flatten()[0]).any())
 
 
-def _is_arange(example: Tensor, axis: int) -> bool:
-    if example.shape[axis] < 2:
+def _is_arange(example: Tensor, axis: int | None) -> bool:
+    if axis is None or example.shape[axis] < 2 or example.is_floating_point() or example.dtype == torch.bool:
         return False
     return bool((example.diff(dim=axis) == 1).all())

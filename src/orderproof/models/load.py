@@ -15,6 +15,7 @@ from orderproof.models.onnx_file import load_file
 from orderproof.models.plain_module import Inputs, of_layout, refuse_layout
 from orderproof.models.program_file import load_program
 from orderproof.models.subject import Subject
+from orderproof.models.torchscript.archive import load_script
 from orderproof.subject_spec import NO_LAYOUT, Layout, check_spec
 
 
@@ -61,6 +62,8 @@ def load(
     if form == "program":
         path = Path(spec).expanduser()
         return of_layout(load_program(path), inputs, layout, name=path.name, assume=assume)
+    if form == "script":
+        return load_script(Path(spec).expanduser(), inputs, layout, assume)
     if form != "object":
         refuse_layout(spec, layout, "a model of transformers, whose axes are known")
         if inputs is not None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.errors import OrderproofError, SubjectError, failure_reason, first_line
-from orderproof.models.axes import CalledShapes, OutputAxes, Shape
+from orderproof.models.axes import CalledShapes, Shape
 from orderproof.models.call_arguments import PlainOutputs, as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.sample import BATCH_SIZE
@@ -86,7 +86,7 @@ class ModuleCalls:
             else:
                 self.unread_outputs = unread_outputs(as_dictionaries(result))
                 if as_dictionaries(result) is not result:
-                    self.module = PlainOutputs(self.module).eval()
+                    self.wrap(PlainOutputs(self.module))
                 return call, failure
         if isinstance(failure, OrderproofError):
             raise failure
@@ -145,8 +145,18 @@ class ModuleCalls:
             size = f"{larger.row_count} rows" if rows else f"{larger.tokens} tokens"
             return larger, {}, f"a call with {size} failed ({failure_reason(error)})"
 
-    def output_axes(self, call: Call) -> tuple[Call, dict[str, OutputAxes]]:
-        """The axes of each output, and the call with the axes of rows that were found."""
+    def wrap(self, module: nn.Module) -> None:
+        """Call this module from now on, which calls the one before."""
+        self.module = module.eval()
+        vars(self).pop("state", None)
+
+    def outputs(self, inputs: tuple[Tensor, ...]) -> object:
+        """The outputs. Raises what the module raises."""
+        with torch.no_grad(), restored_state(self.module, self.state):
+            return self._called([x.clone() for x in inputs])
+
+    def called_shapes(self, call: Call) -> tuple[Call, dict[str, CalledShapes]]:
+        """The shapes of each output in calls of several sizes, and the call with the axes of rows that were found."""
         base = self.shapes(call.inputs())
         step, grown, no_tokens = 1, *self._more_tokens(call, 1)
         if no_tokens and (twice := self._more_tokens(call, call.tokens)[0]):  # windows may divide the length
@@ -156,7 +166,7 @@ class ModuleCalls:
             name: CalledShapes(
                 shape, tuple(g[name] for g in grown if name in g), more_rows.get(name), call.tokens, call.row_count,
                 no_tokens or "it is not an output of every call", no_rows or "it is not an output of every call", step,
-            ).axes(name)
+            )
             for name, shape in base.items()
         }  # fmt: skip
 

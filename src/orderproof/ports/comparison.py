@@ -87,6 +87,10 @@ def resolution(scores: Sequence[Scores], vocabulary: int) -> Resolution:
         notes.append(
             f"it returns {count} of {vocabulary:,} log-probabilities for each token; the others are not compared"
         )
+    hidden = [int((each.candidates < 0).all(-1).sum()) for each in scores if each.candidates is not None]
+    if any(hidden):
+        count = sum(len(each.values) for each in scores)
+        notes.append(f"it was asked for {count - sum(hidden)} of {count:,} tokens; the others are not compared")
     for each in scores:
         if each.normalised:
             known = np.ones_like(each.values, bool) if each.candidates is None else each.candidates >= 0

@@ -19,18 +19,26 @@ PIP_SECONDS = 600.0
 def source_folder(distribution: str, root: str, parts: Iterable[str]) -> Path:
     """The folder ``root`` of the source package of an installed distribution, with these parts of it.
 
-    ``parts`` are files and folders in it. pip is run once for each version, without dependencies; it verifies the file
-    with the hash that the index states. Raises `EngineError` if there is no source package.
+    ``parts`` are files and folders in it. Raises `EngineError` if there is no source package.
     """
     try:
-        kept = cache_folder() / f"{distribution}-{metadata.version(distribution)}"
+        version = metadata.version(distribution)
     except metadata.PackageNotFoundError:
         raise EngineError(f"{distribution} is not installed") from None
+    return kept_sources(distribution, version, root, parts, cache_folder() / f"{distribution}-{version}")
+
+
+def kept_sources(distribution: str, version: str, root: str, parts: Iterable[str], kept: Path) -> Path:
+    """The folder ``kept``, with these parts of the folder ``root`` of a source package.
+
+    pip is run once for each version, without dependencies; it verifies the file with the hash that the index states.
+    Raises `EngineError` if there is no source package.
+    """
     if not kept.is_dir():
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=kept.parent) as place:
-                archive = _download(distribution, Path(place))
+                archive = _download(distribution, version, Path(place))
                 _unpack(archive, root, tuple(parts), Path(place) / "parts")
                 (Path(place) / "parts").replace(kept)
         except OSError as error:
@@ -45,11 +53,11 @@ def cache_folder() -> Path:
     return (Path(stated) if stated else Path.home() / ".cache") / "orderproof"
 
 
-def _download(distribution: str, place: Path) -> Path:
+def _download(distribution: str, version: str, place: Path) -> Path:
     """The archive of the sources."""
     command = [
         sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", distribution,
-        "--dest", str(place / "archive"), f"{distribution}=={metadata.version(distribution)}",
+        "--dest", str(place / "archive"), f"{distribution}=={version}",
     ]  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PIP_SECONDS)

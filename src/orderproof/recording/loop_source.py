@@ -62,10 +62,14 @@ def loop_source(code: CodeType, line: int, *, method: str = "") -> LoopSource | 
 
 
 def _appended(statement: ast.stmt) -> str | None:
-    """The name of the list of a statement `name.append(value)`."""
+    """The name of the list of a statement `name.append(value)` or `name += [value]`."""
     match statement:
         case ast.Expr(
             value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[_], keywords=[])
+        ):
+            return name
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List(elts=[value])) if not isinstance(
+            value, ast.Starred
         ):
             return name
     return None
@@ -87,5 +91,6 @@ def _is_only_filled(tree: ast.Module, loop: ast.For, name: str) -> bool:
                 allowed.add(read)
     for statement in loop.body:
         if _appended(statement) == name:
-            allowed |= {n for n in ast.walk(statement.value.func) if isinstance(n, ast.Name)}  # type: ignore[attr-defined]
+            written: ast.AST = statement.target if isinstance(statement, ast.AugAssign) else statement.value.func  # type: ignore[attr-defined]
+            allowed |= {n for n in ast.walk(written) if isinstance(n, ast.Name)}
     return all(n in allowed for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name)

@@ -8,9 +8,9 @@ have is taken not to depend on them, and a law that is proved for all weights ho
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from orderproof.cast_on_use import LEAST_ELEMENTS, LowRank, is_large
 
 RANK = 4
+T = TypeVar("T")
 
 
 @contextmanager
@@ -33,7 +34,8 @@ def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
             if not value.is_floating_point() or value.is_meta:
                 continue
             if value.data_ptr() not in replaced:
-                factors = [torch.randn(size, RANK, generator=generator) for size in value.shape]
+                # by columns, as products read them
+                factors = [torch.randn(RANK, size, generator=generator).t() for size in value.shape]
                 spread = float(value.detach()[0].float().std()) / RANK**0.5
                 matrix = LowRank(factors[0], spread * factors[1], value.dtype)
                 replaced[value.data_ptr()] = nn.Parameter(matrix, requires_grad=False)
@@ -64,8 +66,13 @@ def call_for_shapes(module: nn.Module, inputs: Sequence[Tensor]) -> Any:
 
     A call that fails is made with the weights of the module. Raises what that call raises.
     """
+    return of_any_weights(module, lambda: module(*inputs))
+
+
+def of_any_weights(module: nn.Module, call: Callable[[], T]) -> T:
+    """The result of `call`, with weights of low rank in a large module; with its own if it raises with these."""
     with torch.no_grad():
         if is_large(module):
             with suppress(Exception), low_rank_weights(module):
-                return module(*inputs)
-        return module(*inputs)
+                return call()
+        return call()

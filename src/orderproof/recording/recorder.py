@@ -214,6 +214,8 @@ def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
     name = operator_name(func)
     if name == "one_hot":
         return _one_hot
+    if name == "take_along_dim":
+        return _take_along_dim
     if name in quantization.BY_PARTS:
         return quantization.BY_PARTS[name]
     if name in _DROPOUTS and not (args[2] if len(args) > 2 else kwargs["train"]):
@@ -245,6 +247,16 @@ def _has_classes(name: str, args: tuple[Any, ...]) -> bool:
 def _one_hot(index: Tensor, classes: int) -> Tensor:
     """A one-hot encoding where no index is out of range, for which the operator raises."""
     return (index.unsqueeze(-1) == torch.arange(classes, device=index.device)).to(torch.int64)
+
+
+def _take_along_dim(x: Tensor, index: Tensor, dim: int | None = None) -> Tensor:
+    """The elements at indices, with sizes that stay open: torch asks for them as numbers."""
+    if dim is None or x.dim() != index.dim():
+        return x.reshape(-1).gather(0, index.reshape(-1)) if dim is None else x.gather(dim, index)
+    sizes = [b if type(a) is int and a == 1 else a for a, b in zip(x.shape, index.shape, strict=True)]
+    own, place = list(sizes), dim % x.dim()
+    own[place], sizes[place] = x.shape[place], index.shape[place]
+    return x.expand(own).gather(dim, index.expand(sizes))
 
 
 def _operand(x: Tensor, *_args: object, **_options: object) -> Tensor:

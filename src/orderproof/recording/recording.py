@@ -50,7 +50,7 @@ from orderproof.recording.python_numbers import PythonType, python_numbers
 from orderproof.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.recording.recorder import Recorder
 from orderproof.recording.refusal import NOT_RECORDED, RecordingRefused
-from orderproof.recording.replaced_builtins import replaced_builtins
+from orderproof.recording.replaced_builtins import cache_assumptions, replaced_builtins
 from orderproof.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
 _active = ContextVar("recording", default=False)
@@ -262,6 +262,7 @@ class Recording:
             if self.compared:
                 self.program.name(alias.tensor, "input", place)
         output: Any = None
+        called: dict[str, None] = {}
         with ExitStack() as stack:
             changes = stack.enter_context(preserved_state(self.module, self.reached))
             arguments = stack.enter_context(observed_arguments(self.module))
@@ -282,7 +283,7 @@ class Recording:
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if recorded.open_call is not None:
                 builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
-                stack.enter_context(replaced_builtins(self.module, builtins))
+                called = stack.enter_context(replaced_builtins(self.module, builtins))
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
@@ -290,7 +291,7 @@ class Recording:
             with suppress(RecordingRefused):
                 output = self.module(*(alias.tensor for alias in aliases))
         self._raise_what_was_noticed()
-        assumptions = (*arguments.assumptions(), *state_assumptions(changes))
+        assumptions = (*arguments.assumptions(), *state_assumptions(changes), *cache_assumptions(called))
         return output, list(dict.fromkeys([*changes.names, *self.written_names()])), assumptions
 
     def _raise_what_was_noticed(self) -> None:

@@ -1,30 +1,60 @@
-"""Functions of Python that are replaced in the code of a model, for as long as it is recorded."""
+"""Functions that are replaced in the code of a model, for as long as it is recorded with open sizes.
+
+Builtins have replacements that know open sizes. A function under `functools.lru_cache` is called without its cache,
+whose keys would be numbers: what it keeps for a number is taken to be what it computes for it.
+"""
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any
 
 from torch import nn
 
+from orderproof.recording.model_namespaces import CachedFunction, ModelNamespaces
+
+_MISSING = object()
+
 
 @contextmanager
-def replaced_builtins(module: nn.Module, replacements: Mapping[str, Any]) -> Iterator[None]:
-    """Under this, the modules of Python in which a model is defined find replacements of builtins under their names."""
-    parts = list(module.modules())
-    names = {kind.__module__ for part in parts for kind in type(part).__mro__}
-    names |= {held.__module__ for part in parts for held in vars(part).values() if isinstance(held, FunctionType)}
-    spaces: list[Mapping[str, Any]] = [
-        vars(sys.modules[name]) for name in names if name in sys.modules and not name.startswith(("torch.", "builtins"))
+def replaced_builtins(module: nn.Module, replacements: Mapping[str, Any]) -> Iterator[dict[str, None]]:
+    """Under this, the modules of Python in which a model is defined find replacements of builtins under their names.
+
+    Yields the names of the functions with a cache that were called without it.
+    """
+    found, called = ModelNamespaces(module), dict[str, None]()
+    changed: list[tuple[dict[str, Any], str, Any]] = [
+        (space, name, replacements[name]) for space in found.spaces for name in replacements if name not in space
     ]
-    changed = [(space, name) for space in spaces for name in replacements if name not in space]
-    for space, name in changed:
-        space[name] = replacements[name]  # type: ignore[index]
+    changed += [(space, name, _without_cache(space[name], called)) for space, name in found.cached]
+    before = [space.get(name, _MISSING) for space, name, _ in changed]
+    for space, name, value in changed:
+        space[name] = value
     try:
-        yield
+        yield called
     finally:
-        for space, name in changed:
-            del space[name]  # type: ignore[attr-defined]
+        for (space, name, _), old in zip(reversed(changed), reversed(before), strict=True):
+            if old is _MISSING:
+                del space[name]
+            else:
+                space[name] = old
+
+
+def _without_cache(kept: CachedFunction[Any], called: dict[str, None]) -> Any:
+    if not isinstance(kept, CachedFunction):  # replaced already: it is named twice
+        return kept
+
+    @functools.wraps(kept.__wrapped__)
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        called[kept.__name__] = None
+        return kept.__wrapped__(*args, **kwargs)
+
+    return computed
+
+
+def cache_assumptions(called: Mapping[str, None]) -> tuple[str, ...]:
+    """The sentence about functions whose cache was left out, if there are any."""
+    names = ", ".join(called)
+    return (f"what functools.lru_cache keeps is what the function computes: {names}",) if names else ()

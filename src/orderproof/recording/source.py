@@ -8,7 +8,7 @@ import sys
 import traceback
 from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from weakref import WeakKeyDictionary
 
 import torch
@@ -26,6 +26,7 @@ _PYTHON = f"{Path(linecache.__file__).parent}/"
 Line = tuple[str, str, int]  # file, function and number: equal code objects may be of different files
 
 _IN_TRACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_STEPS: set[CodeType] = set()  # of functions that run one step of a program, their variable `step`
 _PROGRAMS: WeakKeyDictionary[GraphModule, tuple[Line | None, ...]] = WeakKeyDictionary()  # the lines of their nodes
 
 
@@ -72,10 +73,17 @@ def model_lines() -> tuple[Line, ...]:
     lines: list[Line] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_recording_frame(frame):
-        if is_model_code(frame.f_code.co_filename):
+        if frame.f_code in _STEPS:
+            lines += [line for line in (frame.f_locals["step"].line,) if line is not None]
+        elif is_model_code(frame.f_code.co_filename):
             lines.append(_line_of_program(frame) or (frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno))
         frame = frame.f_back
     return tuple(reversed(lines))
+
+
+def mark_steps(code: CodeType) -> None:
+    """Let lines of the model be those of the steps that a function runs: its variable `step` has a `line`, or None."""
+    _STEPS.add(code)
 
 
 def _line_of_program(frame: FrameType) -> Line | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orderproof.logic.solver import Solver
-from orderproof.logic.terms import Term, as_term
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.branches import walk_branch
 from orderproof.theorems.facts.open_fact import OpenFact, index
@@ -47,9 +46,9 @@ def _decide(graph: OpenGraph, name: str, done: OpenWalk, statement: Statement, c
         return OutputProof(proved=False, reason="the output is several tensors")
     rows = [k for k, size in enumerate(fact.sizes) if size is BATCH]
     tokens = [k for k, size in enumerate(fact.sizes) if size is TOKENS]
-    if len(rows) != 1 or (statement.per_token and not tokens):
+    token = index(tokens[0]) if tokens else statement.pooled
+    if len(rows) != 1 or token is None:
         return OutputProof(proved=False, reason="the output has no dimension of rows and tokens")
-    token: Term = index(tokens[0]) if tokens else as_term(0)
     goal = statement.shown(index(rows[0]), token)
     if context.proves(fact.same, fact.sizes, goal):
         every_depth = holds_at_every_depth(graph, done, node, context)

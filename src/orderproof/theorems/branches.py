@@ -110,7 +110,7 @@ def _context(graph: OpenGraph, statement: Statement, solver: Solver) -> Context:
     premises = (*sizes, *graph.conditions, *statement.premises)
     return Context(
         solver, premises, statement.candidates, statement.prefix_sums, _greatest_lengths(graph.conditions),
-        of_inputs=graph.of_inputs,
+        real_token=statement.pooled, of_inputs=graph.of_inputs,
     )  # fmt: skip
 
 

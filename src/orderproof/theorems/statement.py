@@ -19,6 +19,7 @@ from orderproof.logic.terms import (
 )
 
 TOKENS, BATCH = variable("tokens"), variable("batch")  # the open sizes
+REAL_TOKEN = variable("real token")  # of the rows of an output without tokens
 TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
 ROW_INPUT = "rows"  # the same of inputs that have rows, and no open number of tokens
 FIXED = "fixed"  # the role of inputs that do not move with the tokens
@@ -91,7 +92,9 @@ class Statement:
         parts: (row, token) -> the formulas of which facts between inputs and outputs consist.
         premises: What holds of its symbols.
         covers: What the statement holds for, besides sizes and weights: "every attention mask".
-        per_token: Outputs without tokens are not compared.
+        per_token: Both runs agree in tokens, not in rows as a whole.
+        pooled: The token of which `shown` holds where outputs without tokens have to agree; they are not compared
+            where it is None.
         prefix_sums: Functions of the statement that count tokens.
 
     """
@@ -102,6 +105,7 @@ class Statement:
     premises: tuple[Formula, ...] = ()
     covers: tuple[str, ...] = ()
     per_token: bool = True
+    pooled: Term | None = None
     prefix_sums: tuple[PrefixSum, ...] = ()
 
     def simplified(self, replaced: Callable[[Formula], Formula]) -> Statement:
@@ -118,7 +122,8 @@ class Statement:
         """Formulas over indices (index, size of its axis), of which those of facts are made."""
         no_row, no_token = variable("no row"), variable("no token")
         rows = [i for i, size in indices if size is BATCH] or [no_row]
-        tokens = list(dict.fromkeys(token_places(indices))) or [no_token]
+        others = [] if self.pooled is None or self.pooled.is_constant else [self.pooled]
+        tokens = [*dict.fromkeys(token_places(indices)), *others] or [no_token]
         found = dict.fromkeys(part for token in tokens for row in rows for part in self.parts(row, token))
         unknown = no_row.variables | no_token.variables
         return [formula for formula in found if formula.variables.isdisjoint(unknown)]

@@ -223,3 +223,47 @@ def test_weights_of_low_rank_are_the_same_in_each_dtype(monkeypatch: pytest.Monk
     assert wide.dtype is torch.float64
     assert torch.allclose(own.double(), wide, rtol=1e-5, atol=1e-5)
     assert not torch.allclose(own, model(tokens), rtol=0.1)
+
+
+def test_the_weights_of_a_large_model_are_run_once_for_a_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", 0)
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 0)
+    torch.manual_seed(0)
+    subject = as_subject(_Attention(leaks=False), inputs=(torch.randint(0, 50, (2, 7)),), kind="decoder")
+    context = audit_context(subject)
+    made: list[str] = []
+    outputs = SubjectExecution.outputs
+
+    def counted(self: SubjectExecution, inputs: tuple[Tensor, ...], executor: Executor = "model") -> dict[str, Tensor]:
+        made.append(self.weights)
+        return outputs(self, inputs, executor)
+
+    output, dims = next(iter(context.output_dims.items()))
+    monkeypatch.setattr(SubjectExecution, "outputs", counted)
+    search = WitnessSearch(context, find_proved_law("causal"), output, dims, None)
+    found = [measured_deviation(search, of_all_weights=True) for _ in range(2)]
+    assert made.count("given") == 1  # the other run of the pair is the call with which the recording was compared
+    assert context.at_length(5).with_own_weights == {"causal"}
+    assert [contradicts for _, contradicts in found] == [False, False]
+    of_graph = WitnessSearch(context, find_proved_law("causal"), output, dims, context.captured)
+    assert of_graph.stand_in is not None
+    tokens = of_graph.stand_in.tokens(7)[0].inputs
+    graph, module = (of.stand_in.runs.outputs(tokens, "float64 copy" if of is search else "float64 graph")
+                     for of in (of_graph, search) if of.stand_in is not None)  # fmt: skip
+    assert graph[output].dtype is torch.float64
+    assert torch.allclose(graph[output], module[output], rtol=1e-9, atol=1e-9)
+
+
+def test_a_recording_of_a_large_model_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", 0)
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 0)
+    torch.manual_seed(0)
+    subject = as_subject(_Attention(leaks=False), inputs=(torch.randint(0, 50, (2, 7)),), kind="decoder")
+    other = audit_context(as_subject(_Attention(leaks=True), inputs=(torch.randint(0, 50, (2, 7)),), kind="decoder"))
+    context = audit_context(subject)
+    assert context.recording.mismatch is None
+    graph, compared = context.recording.graph, context.recording.compared
+    assert compared is not None
+    assert context._agrees_with_low_rank(graph, *compared)
+    assert not other._agrees_with_low_rank(graph, *compared)
+    assert not context._agrees_with_low_rank(graph, compared[0], {k: x / 0 for k, x in compared[1].items()})

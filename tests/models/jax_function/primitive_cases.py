@@ -130,6 +130,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "vmap": (jax.vmap(lambda y: jnp.cumsum(y, 0) @ y.T), (X,)),
     "grad": (jax.grad(lambda y: (jnp.tanh(y) ** 2).sum()), (X,)),
     "random": (lambda x: x + jax.random.normal(jax.random.key(3), x.shape), (X,)),
+    "random_integers": (lambda x: x + jax.random.randint(jax.random.key(1), x.shape, 1, 40), (X,)),
     "attention": (lambda x: jax.nn.dot_product_attention(x[:, :, None], x[:, :, None], x[:, :, None], is_causal=True),
                   (X,)),
 }  # fmt: skip

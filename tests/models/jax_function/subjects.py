@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import equinox as eqx
@@ -131,6 +133,22 @@ def printing() -> Any:
 def calls_back() -> Any:
     def function(x: Any) -> Any:
         return jax.pure_callback(lambda y: y, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + x
+
+    return function, example()
+
+
+def asks_for_numbers() -> Any:
+    return lambda x: x if x.sum() > 0 else -x, example()
+
+
+def names_an_absent_device() -> Any:
+    return lambda x: jax.device_put(x, jax.devices("gpu")[0]), example()
+
+
+def ends_the_process() -> Any:
+    def function(x: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return x
 
     return function, example()
 

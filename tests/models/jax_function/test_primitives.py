@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from orderproof.errors import SubjectError
+from orderproof.errors import SubjectError, UsageError
 from orderproof.models.jax_function.agreement import check_agreement
 from orderproof.models.jax_function.load_function import subject_of
 from orderproof.models.jax_function.module import JaxModule, traced
@@ -69,8 +69,12 @@ def test_a_translated_primitive_computes_what_jax_computes(process: JaxProcess, 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("printing", "has effects .*subjects.py:"), ("raises", "ValueError: no such weights, subjects.py:")],
-)
+    [
+        ("printing", "has effects .*subjects.py:"), ("raises", "ValueError: no such weights, subjects.py:"),
+        ("asks_for_numbers", "TracerBoolConversionError: Attempted boolean conversion of traced array.*subjects.py:"),
+        ("names_an_absent_device", "RuntimeError: Unknown backend: 'gpu' requested.*subjects.py:"),
+    ],
+)  # fmt: skip
 def test_what_cannot_be_traced_is_one_line(process: JaxProcess, name: str, message: str) -> None:
     def load_and_trace() -> None:
         process.load(f"{SUBJECTS}:{name}")
@@ -87,3 +91,19 @@ def test_a_callback_is_not_proved_and_is_measured(process: JaxProcess) -> None:
     assert any("pure_callback has no translation to torch, subjects.py:" in note for note in subject.notes)
     (x,) = subject.sample(5).inputs
     assert torch.equal(subject.module(x)["output"], 2 * x)
+
+
+def test_a_process_that_is_killed_in_a_call_is_one_line(process: JaxProcess) -> None:
+    found = JaxProcess(process.python)
+    found.load(f"{SUBJECTS}:ends_the_process")
+    with pytest.raises(SubjectError, match="the process of JAX was ended by SIGKILL; audit the model again") as caught:
+        traced(found, [[2, 7, 8]], {}, has_weights=False)
+    assert "\n" not in str(caught.value)
+    assert not found.is_alive
+
+
+def test_a_platform_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    with pytest.raises(UsageError, match="JAX finds no device of JAX_PLATFORMS=cuda; set it to cpu") as caught:
+        JaxProcess(os.environ[JAX_PYTHON_VARIABLE])
+    assert "\n" not in str(caught.value)

@@ -140,7 +140,14 @@ def of_another_row(m: Program, x: Tensor) -> Tensor:
     return weighted(m, x, s.masked_fill(s < s.amax(-1, keepdim=True).mT, HIDDEN))
 
 
+def taken(m: Program, x: Tensor, s: Tensor) -> Tensor:
+    """The value of the best key, with an index for all features."""
+    return x + torch.take_along_dim(m.third(x), s.argmax(-1, keepdim=True), dim=1)
+
+
 PROGRAMS = [
+    Case("best key taken along tokens", lambda m, x: taken(m, x, scores(m, x)), CAUSAL),
+    Case("best key of all taken", lambda m, x: taken(m, x, m.first(x) @ m.second(x).mT), NOT_CAUSAL),
     Case("threshold of the second largest", lambda m, x: above(m, x, lambda s: s.topk(2).values[..., -1:]), CAUSAL),
     Case("threshold by kthvalue", lambda m, x: above(m, x, lambda s: s.kthvalue(2, -1, True).values, -1e30), CAUSAL),
     Case("threshold by sort", lambda m, x: above(m, x, lambda s: s.sort(-1).values[..., 1].unsqueeze(-1)), CAUSAL),

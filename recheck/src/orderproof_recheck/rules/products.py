@@ -6,7 +6,7 @@ are ordinary. The further indices of a step are those that are summed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
 from orderproof_recheck.facts import Axes, Fact, Predicates
@@ -21,8 +21,14 @@ from orderproof_recheck.steps import Derived, Step
 Labels = Sequence[Hashable]
 
 
-def contraction(step: Step, operands: Sequence[tuple[Fact, Labels]], result: Mapping[Hashable, Digits]) -> Predicates:
-    """A sum of products over the labels that have no digits in the result."""
+Combined = Callable[[Sequence[Fact]], Predicates]  # of an element of each operand, for all further indices
+
+
+def contraction(
+    step: Step, operands: Sequence[tuple[Fact, Labels]], result: Mapping[Hashable, Digits],
+    combined: Combined | None = None,
+) -> Predicates:  # fmt: skip
+    """A sum of products, or another function, over the labels that have no digits in the result."""
     places = dict(result)
     for fact, labels in operands:
         require(fact.dtype == operands[0][0].dtype, "the factors have different dtypes")
@@ -34,7 +40,7 @@ def contraction(step: Step, operands: Sequence[tuple[Fact, Labels]], result: Map
     for fact, labels in operands:
         dims = [() if size_of(fact, d) is ONE else places[label] for d, label in enumerate(labels)]
         elements.append(read(fact, dims, step.equal))
-    return product_sum(elements)
+    return (combined or product_sum)(elements)
 
 
 def _finest(label: Hashable, operands: Sequence[tuple[Fact, Labels]]) -> Axes:
@@ -79,7 +85,9 @@ def linear(step: Step) -> list[Derived]:
     return [Derived(found)]
 
 
-def _labelled(step: Step, operands: Sequence[tuple[Fact, Labels]], result: Labels) -> Predicates:
+def _labelled(
+    step: Step, operands: Sequence[tuple[Fact, Labels]], result: Labels, combined: Combined | None = None
+) -> Predicates:
     """A contraction whose result has these labels."""
     require(len(result) == len(step.shape), "the result has another number of dimensions")
     places = {}
@@ -88,7 +96,7 @@ def _labelled(step: Step, operands: Sequence[tuple[Fact, Labels]], result: Label
         sizes = [size_of(f, k) for f, own in operands for k, one in enumerate(own) if one == label]
         fits = all(size is ONE or step.equal(size, step.shape[d]) for size in sizes)
         require(fits and any(step.equal(size, step.shape[d]) for size in sizes), "the result has another shape")
-    return contraction(step, operands, places)
+    return contraction(step, operands, places, combined)
 
 
 def _product(step: Step, first: Fact, second: Fact) -> Predicates:
@@ -125,11 +133,26 @@ def einsum(step: Step) -> list[Derived]:
     return [Derived(_labelled(step, list(zip(facts, labels, strict=True)), list(right)))]
 
 
+def distances(step: Step) -> list[Derived]:
+    """The distance of each vector of one set to each of another: it is computed from all elements of both."""
+    facts = [step.fact(0), step.fact(1)]
+    outer = [f"batch {d}" for d in range(len(step.shape) - 2)]
+    own = [[*outer[len(outer) + 2 - len(f.axes) :], end, "in"] for f, end in zip(facts, ("row", "column"), strict=True)]
+    found = _labelled(step, list(zip(facts, own, strict=True)), [*outer, "row", "column"], every_pair)
+    return [Derived(found)]
+
+
+def every_pair(factors: Sequence[Fact]) -> Predicates:
+    """A function of these elements, for all further indices."""
+    return Predicates(same=every(*(f.same for f in factors)), ordinary=every(*(f.ordinary for f in factors)))
+
+
 _ANY_ORDER = Permuted(in_any_order=(0, 1))
 PRODUCTS: dict[str, Operator] = {
     **operators(("matmul", "mm", "bmm", "mv", "dot"), matmul, _ANY_ORDER, may_wrap=True),
     **operators(("addmm", "baddbmm"), addmm, _ANY_ORDER, may_wrap=True),
     **operators(("linear",), linear, _ANY_ORDER, may_wrap=True),
+    **operators(("cdist", "_cdist_forward"), distances, _ANY_ORDER),
     **operators(("einsum",), einsum, _ANY_ORDER, may_wrap=True),
     "__matmul__": Operator(matmul, _ANY_ORDER),
 }  # fmt: skip

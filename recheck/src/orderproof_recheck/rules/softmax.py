@@ -18,6 +18,7 @@ from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, integer
 from orderproof_recheck.operator import Operator, Permuted, operators
 from orderproof_recheck.rules.movement import ONE
+from orderproof_recheck.statements import REAL_TOKEN, TOKENS
 from orderproof_recheck.steps import Derived, Step
 
 Score = Callable[[Digits], Predicates]  # of the row of an element, at an index along it
@@ -47,7 +48,7 @@ def row_of(
         return Row(one.same, FALSE, one.ordinary, one.ordinary, TRUE)
     step.assume(FINITE_SCORES_ASSUMPTION)
     other = score(step.further(axes))
-    visible = some(*(_visible(score, axes, place) for place in _witnesses(axes, places)), seen)
+    visible = some(*(_visible(score, axes, place) for place in _witnesses(step, axes, places)), seen)
     bounded = some(other.ordinary, other.hidden, every(other.low, visible))
     counts = every(visible, bounded)
     return Row(some(one.same, every(one.hidden, counts)), counts, bounded, other.at_most_ordinary, visible)
@@ -68,14 +69,15 @@ def _largest_is_kept(step: Step, fact: Fact, dim: int) -> Formula:
     return has_largest(step, one)
 
 
-def _witnesses(axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> list[Term]:
-    """Indices at which a score may be visible: the first, the last, and that of the token itself."""
+def _witnesses(step: Step, axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> list[Term]:
+    """Indices at which a score may be visible: the first, the last, that of the token itself, and a real token."""
     if len(axes) != 1:
         return []
     (size,) = axes
     matching = [(extent, place) for extent, place in places if (size - extent).is_integer]
     own = [w for extent, place in matching for w in (place, place + size - extent)]
-    return list(dict.fromkeys([*own, integer(0), size - 1]))
+    real = [REAL_TOKEN] if size is TOKENS and "real token" in step.setting.names else []
+    return list(dict.fromkeys([*own, *real, integer(0), size - 1]))
 
 
 def _visible(score: Score, axes: tuple[Term, ...], place: Term) -> Formula:

@@ -42,7 +42,9 @@ def complete_entry_map(
             deviation, reason = Deviation(), ""
             if context.runnable is context:
                 search = LawRuns(context, law, output, dims, captured)
-                deviation, contradicts = measured_deviation(search)
+                deviation, contradicts = measured_deviation(
+                    search, of_all_weights=strict.covered_weights == "all", of_entries=True
+                )
                 reason = contradiction_reason(search, deviation) if contradicts else ""
             agrees = not reason
             return Completion(

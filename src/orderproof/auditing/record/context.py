@@ -28,6 +28,7 @@ from orderproof.recording.owned_state import OwnedState, owned_state
 class AuditContext(RecordedCall):
     """The call in which laws are decided, and other calls of the same subject."""
 
+    with_own_weights: set[str] = field(default_factory=set, repr=False)  # the laws of which a run was compared
     _modes: dict[str, AuditContext | str] = field(default_factory=dict, repr=False)
     _runs: dict[str, AuditContext | str] = field(default_factory=dict, repr=False)
     _with_rows: dict[int, AuditContext | None] = field(default_factory=dict, repr=False)
@@ -110,6 +111,7 @@ class AuditContext(RecordedCall):
         return AuditContext(
             subject, length, self.seed, notes=self.notes, whole_rows_only=whole_rows_only,
             float64_parameters=self.float64_parameters, runs_only=self.runs_only,
+            with_own_weights=self.with_own_weights,
         )  # fmt: skip
 
     @cached_property

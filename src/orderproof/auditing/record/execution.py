@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orderproof.cast_on_use import cast_tensor
 from orderproof.diagnosis.counterexample import Executor
 from orderproof.diagnosis.rounding_noise import RoundingNoise
 from orderproof.errors import CaptureError, failure_reason
@@ -24,7 +25,7 @@ from orderproof.models.subject import Axis
 from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.recording.execution import execute, execute_nodes
 from orderproof.recording.float64_parameters import Float64Parameters
-from orderproof.recording.low_rank import low_rank_copy
+from orderproof.recording.low_rank import low_rank_copy, low_rank_weights
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.recording.source import source_of_error
@@ -106,7 +107,7 @@ class SubjectExecution:
                 if self.captured is None or self.graph_failure is not None or not self._fits(inputs):
                     raise ExecutorUnavailable("no recorded graph for these inputs")
                 try:
-                    return execute(self.captured, inputs, float64=True, state=self._state())
+                    return execute(self.captured, inputs, float64=True, state=self._state(float64=True))
                 except Exception as error:
                     self.graph_float64_failure = failure_reason(error)
                     raise
@@ -186,7 +187,8 @@ class SubjectExecution:
             raise ExecutorUnavailable("the graph is run, not the module")
         assert self.captured is not None
         start, given = (inputs[0], self.graph_inputs) if self.subject.patch_embedding_path else (None, inputs)
-        return execute(self.captured, given, start=start, float64=executor != "model", state=self._state())
+        wide = executor != "model"
+        return execute(self.captured, given, start=start, float64=wide, state=self._state(float64=wide))
 
     def _outputs_of_module(self, inputs: tuple[Tensor, ...], executor: Executor) -> dict[str, Tensor]:
         as_given = executor == "model" and self.weights == "given"
@@ -236,8 +238,13 @@ class SubjectExecution:
         module = copy.deepcopy(self.subject.module)
         return perturb_parameters(module, self.seed) if self.weights == "random" else module
 
-    def _state(self) -> dict[str, Tensor] | None:
-        """The graph's parameters with noise added; None for its own."""
+    def _state(self, *, float64: bool) -> dict[str, Tensor] | None:
+        """The graph's parameters with noise added, or with matrices of low rank; None for its own."""
+        if self.weights == "low rank" and self.captured is not None:
+            values = self.captured.values
+            with low_rank_weights(self.subject.module) as replaced:
+                found = {name: replaced.get(x.data_ptr(), x) for name, x in values.items()}
+            return {name: _widened(x) for name, x in found.items()} if float64 else found
         if self.weights != "random" or self.captured is None:
             return None
         generator = torch.Generator().manual_seed(self.seed)
@@ -245,6 +252,10 @@ class SubjectExecution:
             name: _perturbed(value, generator) if name in self.captured.parameters else value
             for name, value in self.captured.values.items()
         }
+
+
+def _widened(x: Tensor) -> Tensor:
+    return cast_tensor(x, torch.float64) if x.is_floating_point() else x
 
 
 def state_as_recorded(module: nn.Module, captured: CapturedGraph | None) -> AbstractContextManager[None]:

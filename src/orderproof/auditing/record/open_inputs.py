@@ -11,6 +11,7 @@ from orderproof.auditing.record.open_examples import open_examples
 from orderproof.models import Subject
 from orderproof.models.settings import DEFAULT_SETTING, candidate_inputs, mask_dtype
 from orderproof.models.subject import ExportContext
+from orderproof.recording.low_rank import call_for_shapes
 from orderproof.recording.open_recording import OpenInput
 from orderproof.recording.restored_state import restored_state
 from orderproof.theorems.statement import BLOCKS, FIXED, ROW_INPUT, TOKEN_INPUT
@@ -57,8 +58,8 @@ class OpenInputs:
 
     def _call_fails(self, module: nn.Module, call_mode: str, names: tuple[str, ...]) -> bool:
         try:
-            with torch.no_grad(), restored_state(module):
-                module(*next(open_examples(self.subject, names, call_mode, EXAMPLE_LENGTH)))
+            with restored_state(module):
+                call_for_shapes(module, next(open_examples(self.subject, names, call_mode, EXAMPLE_LENGTH)))
         except Exception:  # noqa: BLE001 - third-party code: it does not take these inputs
             return True
         return False

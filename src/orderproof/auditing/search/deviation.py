@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -20,20 +20,34 @@ from orderproof.records.audit import Deviation
 CHANGES_OF_A_LARGE_MODEL = 2  # of a proved law that are run in float64 too, where outputs are equal
 
 
-def measured_deviation(runs: LawRuns, *, of_all_weights: bool = False) -> tuple[Deviation, bool]:
+def measured_deviation(
+    runs: LawRuns, *, of_all_weights: bool = False, of_entries: bool = False
+) -> tuple[Deviation, bool]:  # fmt: skip
     """The largest difference over the generators or cases of the law, and whether it is more than rounding.
 
     ``of_all_weights``: the law is proved for all weights. All changes but one of a large model are then run with
-    matrices of low rank, and with its own only if they differ.
+    matrices of low rank, and with its own only if they differ. That one is run with its own weights once for a law,
+    and not for the graph of a completed map (``of_entries``): a witness shows there what the model does.
     """
-    length = runs.context.token_count
-    float32: float | None = None
-    float64: float | None = None
-    contradicts = False
+    length, known = runs.context.token_count, runs.context.with_own_weights
     changes = [change for change, _, _ in runs.law.proof_cases(length, runs.context.batch_size)]
     stand_in = runs.stand_in if of_all_weights and changes else None
     if stand_in is not None and stand_in.agree(length, changes):
         changes = changes[len(changes) // 2 :][:1]
+        if of_entries or runs.law.name in known:
+            found, contradicts = _deviation_of_changes(stand_in, stand_in, length, changes)
+            if not contradicts:
+                return found, False
+        known.add(runs.law.name)
+    return _deviation_of_changes(runs, stand_in, length, changes)
+
+
+def _deviation_of_changes(
+    runs: LawRuns, stand_in: LawRuns | None, length: int, changes: Sequence[InputChange]
+) -> tuple[Deviation, bool]:  # fmt: skip
+    float32: float | None = None
+    float64: float | None = None
+    contradicts = False
     pairs = [runs.pair(length, change, "model") for change in changes]
     equal = {k for k, pair in enumerate(pairs) if pair is not None and torch.equal(*pair)}
     most = CHANGES_OF_A_LARGE_MODEL if is_large(runs.runs.subject.module) else len(changes)

@@ -50,7 +50,7 @@ class LawRuns:
         self.disagreeing: set[Executor] = set()  # runs in float64 that do not confirm a difference of the model
 
     def _runs(self, weights: str, seed: int) -> SubjectExecution:
-        if weights == "low rank":
+        if weights == "low rank" and self.graph is None:
             return self.context.low_rank_execution
         if self.graph is not None:
             return SubjectExecution(self.context.subject, self.graph, run_graph=True, weights=weights, seed=seed)
@@ -69,9 +69,10 @@ class LawRuns:
         For what is to be said of all weights, and to be repeated with the weights of the module if it does not hold.
         """
         runs, mixes = self.runs, self.law.requires_token_mixing and bool(self.dims)
-        if self.graph is not None or runs.runs_graph or runs.restores_state or not is_large(runs.subject.module):
+        inside = runs.subject.patch_embedding_path is not None
+        if inside or runs.restores_state or not is_large(runs.subject.module):
             return None
-        same = type(self)(self.context, self.law, self.output, self.dims, None)
+        same = type(self)(self.context, self.law, self.output, self.dims, self.graph)
         same.runs, same.weights = same._runs("low rank", 0), "low rank"
         try:
             return None if mixes and not same.mixes_tokens() else same

@@ -23,7 +23,7 @@ from orderproof.laws.mixing_kinds import (
 )
 from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
-from orderproof.logic.terms import Formula, Term, at_most, equal, less, variable
+from orderproof.logic.terms import Formula, Term, as_term, at_most, equal, less, variable
 from orderproof.records.audit import Remedy
 from orderproof.theorems.statement import BATCH, MASK, Statement, is_real
 
@@ -69,6 +69,7 @@ class BatchLaw(ReplacementLaw):
         return Statement(
             in_row, in_row, lambda row, token: [in_row(row, token), *([is_real(row, token)] if masked else [])],
             premises, covers=("every attention mask",) if masked else (), per_token=False,
+            pooled=as_term(0),
         )  # fmt: skip
 
     def inapplicable_reason(self, dims: tuple[TokenDim, ...]) -> str | None:

@@ -30,8 +30,9 @@ from orderproof.laws.mixing_kinds import (
 )
 from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
+from orderproof.logic.terms import at_most, less
 from orderproof.records.audit import Remedy
-from orderproof.theorems.statement import MASK, Statement, is_real
+from orderproof.theorems.statement import MASK, REAL_TOKEN, TOKENS, Statement, is_real
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,11 @@ class PaddingLaw(ReplacementLaw):
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
         if shared != {MASK}:
             return None
-        return Statement(is_real, is_real, lambda row, token: [is_real(row, token)], covers=("every attention mask",))
+        inside = (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS))
+        return Statement(
+            is_real, is_real, lambda row, token: [is_real(row, token)], inside, ("every attention mask",),
+            pooled=REAL_TOKEN,
+        )  # fmt: skip
 
     def change_description(self, tokens: int) -> str:
         return "replace the pad tokens"

@@ -32,6 +32,7 @@ from orderproof.models.hf.shared_weights import built_from_meta, loaded_with_wei
 from orderproof.models.input_spec import InputSpec
 from orderproof.models.own_errors import raise_own_error
 from orderproof.models.sample import seeded_generator
+from orderproof.recording.low_rank import of_any_weights
 
 CACHE_ARGUMENTS = ("past_key_values", "cache_params", "state", "mems")  # names of the cache among models
 ATTENTION_BACKENDS = ("eager", "sdpa", "flex_attention")
@@ -84,8 +85,7 @@ class HFAdapter(ModelAdapter):
         if not self.has_token_axis or not self.causal:
             return None
         try:
-            with torch.no_grad():
-                outputs = self._outputs(self.sample_tokens(1, 2, 0), self._cache_option(use_cache=True))
+            outputs = self._trial_outputs(self.sample_tokens(1, 2, 0), self._cache_option(use_cache=True))
         except Exception as error:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
             raise_own_error(error)
             self.probe_failures["cache"] = f"a call with use_cache raised {first_line(error)}"
@@ -144,8 +144,7 @@ class HFAdapter(ModelAdapter):
             return True
         tokens = self.sample_tokens(1, self.default_length, 0)
         try:
-            with torch.no_grad():
-                self._outputs(tokens, {argument: build_value(tokens)} | self._cache_option(use_cache=False))
+            self._trial_outputs(tokens, {argument: build_value(tokens)} | self._cache_option(use_cache=False))
         except Exception as error:  # noqa: BLE001 - third-party code: an argument may be refused in any way
             raise_own_error(error)
             self.probe_failures[name] = f"a call with {argument} raised {first_line(error)}"
@@ -155,8 +154,7 @@ class HFAdapter(ModelAdapter):
     @cached_property
     def _plain_call_fails(self) -> bool:
         try:
-            with torch.no_grad():
-                self._outputs(self.sample_tokens(1, self.default_length, 0), self._cache_option(use_cache=False))
+            self._trial_outputs(self.sample_tokens(1, self.default_length, 0), self._cache_option(use_cache=False))
         except Exception as error:  # noqa: BLE001 - third-party code: the measurement itself reports the error
             raise_own_error(error)
             return True
@@ -188,8 +186,7 @@ class HFAdapter(ModelAdapter):
         """The name of the first output; empty if the model cannot be called."""
         tokens = self.sample_tokens(1, self.default_length, 0)
         try:
-            with torch.no_grad():
-                outputs = self._outputs(tokens, self._cache_option(use_cache=False))
+            outputs = self._trial_outputs(tokens, self._cache_option(use_cache=False))
             return next(iter(self._audited_outputs(outputs, tokens)))
         except Exception as error:  # noqa: BLE001 - third-party code: the measurement itself reports the error
             raise_own_error(error)
@@ -227,6 +224,10 @@ class HFAdapter(ModelAdapter):
         as_dict = {"return_dict": True} if "return_dict" in self.forward_arguments else {}
         with eager_flex_attention(self.module):
             return self.module(**{self.argument: tokens}, **self.extra_inputs(tokens), **options, **as_dict)
+
+    def _trial_outputs(self, tokens: Tensor, options: dict[str, Any]) -> Any:
+        """The outputs of a call that shows what the model takes and returns, whatever its weights are."""
+        return of_any_weights(self.module, lambda: self._outputs(tokens, options))
 
     def _audited_outputs(self, outputs: Any, tokens: Tensor) -> dict[str, Tensor]:
         prefix = prefix_token_count(self.module.config)

@@ -66,7 +66,9 @@ def load_jax(
         raise UsageError(f"{spec}: expected no mode with a model of JAX, which is audited as for inference")
     process = JaxProcess(jax_python())
     process.load(spec)
-    return subject_of(process, layout, assume)
+    subject = subject_of(process, layout, assume)
+    process.announce_files()
+    return subject
 
 
 def subject_of(process: JaxProcess, layout: Layout = NO_LAYOUT, assume: Mapping[str, Any] | None = None) -> Subject:

@@ -6,12 +6,14 @@ request is a connection of its own, so that forked children of an audit may ask 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import weakref
@@ -23,10 +25,12 @@ import torch
 from torch import Tensor
 
 from orderproof.errors import SubjectError, UsageError
+from orderproof.forked_process import signal_name
 
 SERVER = Path(__file__).parent / "jax_side" / "orderproof_jax_server.py"
 SECONDS_TO_START = 120.0
 SECONDS_TO_ANSWER = 300.0  # the first call of a large model compiles it
+SECONDS_TO_END = 2.0  # until the end of a process that closed its socket is known
 POLL = 0.02  # [s]
 NEEDS_JAX = (
     "a model of JAX needs Python with jax: pip install 'orderproof[jax]', or name the Python of another environment "
@@ -56,7 +60,7 @@ class JaxProcess:
     """
 
     def __init__(self, python: str) -> None:
-        self.python, self.spec = python, ""
+        self.python, self.spec, self.owner = python, "", os.getpid()
         self.weights: list[Tensor] = []  # those of the model, as it has them
         folder = tempfile.mkdtemp(prefix="jax-")
         self.address, self.log = f"{folder}/socket", Path(folder, "log")
@@ -90,10 +94,34 @@ class JaxProcess:
             return f"it has no jax; {NEEDS_JAX}"
         return f"the process of JAX ended: {lines[-1] if lines else 'it wrote no message'}"
 
+    @property
+    def is_alive(self) -> bool:
+        """True while it runs; for the process that started it."""
+        return self._process.poll() is None
+
+    def _end_in_words(self) -> str:
+        """How it ended: only the process that started it knows that."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = self._process.wait(SECONDS_TO_END) if os.getpid() == self.owner else 0
+            if status < 0:
+                return f"was ended by {signal_name(-status)}"
+            if status:
+                return f"ended with exit code {status}"
+        return "has ended"
+
     def load(self, spec: str) -> None:
         """Load `file.py:name` or `package.module:name`, in place of an earlier model. Raises `SubjectError`."""
         self.spec = spec
         self.ask({"do": "load", "spec": spec})
+
+    def announce_files(self) -> None:
+        """Report the files that the process read, and the versions of its packages, as read by this process.
+
+        A kept report is given again only while they stay.
+        """
+        found, _ = self.ask({"do": "files"})
+        for name in (*found["own"], *found["versions"]):
+            sys.audit("open", name, "r", os.O_RDONLY)
 
     def ask(self, head: Head, arrays: Mapping[str, Tensor] | None = None) -> tuple[Head, Arrays]:
         """The answer to a request. Raises `SubjectError` with the error of JAX, or if the process does not answer."""
@@ -110,7 +138,9 @@ class JaxProcess:
                 f"{self.spec}: JAX gave no answer to {head['do']!r} in {SECONDS_TO_ANSWER:.0f} s"
             ) from error
         except (OSError, ValueError) as error:
-            raise SubjectError(f"{self.spec}: the process of JAX has ended; audit the model again") from error
+            raise SubjectError(
+                f"{self.spec}: the process of JAX {self._end_in_words()}; audit the model again"
+            ) from error
         if "error" in found[0]:
             raise SubjectError(f"{self.spec}: {found[0]['error']}")
         return found

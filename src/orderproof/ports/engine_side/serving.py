@@ -57,7 +57,7 @@ class LoadedModel:
     """A checkpoint that an engine has loaded; each method that is not overridden is an ability that it lacks.
 
     A side may return an array [token, vocabulary] in place of `Scores`: logits, or log-probabilities if it is
-    `normalised`.
+    `normalised`. Entries that a masked array hides are not compared.
     """
 
     normalised = False
@@ -127,7 +127,12 @@ def make_call(model: Any, call: Mapping[str, Any], own_errors: OwnErrors = ()) -
 def _scores(value: Any, model: Any) -> Scores:
     if isinstance(value, Scores):
         return value
-    return Scores(np.asarray(value, dtype=np.float32), normalised=bool(getattr(model, "normalised", False)))
+    normalised, candidates = bool(getattr(model, "normalised", False)), None
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.is_masked(value):
+            candidates = np.where(np.ma.getmaskarray(value), -1, np.arange(value.shape[-1]))
+        value = value.filled(0.0)
+    return Scores(np.asarray(value, dtype=np.float32), candidates, normalised)
 
 
 def failure_text(error: BaseException, own_errors: OwnErrors = ()) -> str:

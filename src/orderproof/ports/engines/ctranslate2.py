@@ -1,72 +1,42 @@
-"""CTranslate2 with its own converter from transformers."""
+"""CTranslate2 with its own converter from transformers.
+
+The installed version runs here; another one, as ctranslate2@4.6.0, in an environment of its own.
+"""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from orderproof.ports.engines.engine import InferenceEngine
+from orderproof.ports.engines.environment_engine import EnvironmentEngine
+from orderproof.ports.environments.install import Requirements
 
-from orderproof.ports.engines.engine import InferenceEngine, LoadedModel, Row, Scores
-
-
-class _CTranslate2Model(LoadedModel):
-    def __init__(self, generator: Any, words: Sequence[str]) -> None:
-        self.generator, self.words = generator, words
-
-    def _texts(self, rows: Sequence[Row]) -> list[list[str]]:
-        return [[self.words[token] for token in row] for row in rows]
-
-    def batch(self, rows: Sequence[Row]) -> list[Scores]:
-        output = np.array(self.generator.forward_batch(self._texts(rows)))
-        return [Scores(each[: len(row)]) for row, each in zip(rows, output, strict=True)]
-
-    def prefill(self, row: Row) -> Scores:
-        return self.batch([row])[0]
-
-    def greedy(self, row: Row, count: int) -> list[int]:
-        tokens: list[int] = []
-        while len(tokens) < count:  # it stops after an end token, which is a token like others here
-            (result,) = self.generator.generate_batch(
-                self._texts([[*row, *tokens]]), max_length=count - len(tokens), sampling_topk=1,
-                include_prompt_in_result=False, return_end_token=True,
-            )  # fmt: skip
-            if not result.sequences_ids[0]:
-                break
-            tokens += result.sequences_ids[0]
-        return tokens
+ABILITIES = frozenset({"prefill", "batch", "greedy"})
+OTHER_VERSION = EnvironmentEngine(
+    name="ctranslate2", title="CTranslate2", distribution="ctranslate2", abilities=ABILITIES,
+    side="ctranslate2_side.py",
+    requirements=Requirements(
+        "ctranslate2", "4.8.5", ("torch==2.13.0", "transformers==5.23.0", "numpy==2.4.6"), gigabytes=1.5,
+    ),
+)  # fmt: skip
 
 
 class CTranslate2Engine(InferenceEngine):
     """The engine of this module."""
 
-    def load(self, folder: Path) -> LoadedModel:
-        import ctranslate2
-        from ctranslate2.converters import TransformersConverter
-        from transformers import AutoTokenizer
+    def for_version(self, version: str) -> InferenceEngine:
+        return OTHER_VERSION.for_version(version)
 
-        words = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        target = tempfile.mkdtemp()
-        try:
-            TransformersConverter(str(folder)).convert(f"{target}/model")
-            generator = ctranslate2.Generator(
-                f"{target}/model", device="cpu", inter_threads=1, intra_threads=1, compute_type="float32"
-            )
-        finally:
-            shutil.rmtree(target, ignore_errors=True)
-        return _CTranslate2Model(generator, words.convert_ids_to_tokens(list(range(len(words)))))
+    def load(self, folder: Path) -> Any:
+        from orderproof.ports.engine_side import ctranslate2_side
+
+        return ctranslate2_side.load(folder)
 
     def knows(self, model_type: str) -> bool:
-        from ctranslate2.converters.transformers import _MODEL_LOADERS
-        from transformers import CONFIG_MAPPING
+        from orderproof.ports.engine_side import ctranslate2_side
 
-        if model_type not in CONFIG_MAPPING:
-            return False
-        loader = _MODEL_LOADERS.get(CONFIG_MAPPING[model_type].__name__)
-        return loader is not None and (loader.architecture_name or "").endswith(("ForCausalLM", "LMHeadModel"))
+        return ctranslate2_side.knows(model_type)
 
 
 ENGINE = CTranslate2Engine(
@@ -75,5 +45,5 @@ ENGINE = CTranslate2Engine(
     packages=("ctranslate2",),
     distribution="ctranslate2",
     extra="ctranslate2",
-    abilities=frozenset({"prefill", "batch", "greedy"}),
+    abilities=ABILITIES,
 )

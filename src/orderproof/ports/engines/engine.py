@@ -47,6 +47,10 @@ class InferenceEngine(ABC):
         """Itself, as a pair has two."""
         return (self,)
 
+    def or_another(self) -> InferenceEngine:
+        """The engine that runs if this one is not installed; itself if there is none."""
+        return self
+
     def for_version(self, version: str) -> InferenceEngine:
         """The engine for the part of NAME@VERSION after the sign. Raises `UsageError`."""
         raise UsageError(f"expected engine {self.name} without a version; got {self.name}@{version}")

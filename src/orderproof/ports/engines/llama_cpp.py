@@ -88,6 +88,16 @@ def _converter() -> Path:
 class LlamaCppEngine(InferenceEngine):
     """The engine of this module."""
 
+    def or_another(self) -> InferenceEngine:
+        """The build that needs no compiler, if its environment alone is there."""
+        from orderproof.ports.engines import xllamacpp
+
+        return xllamacpp.ENGINE if xllamacpp.ENGINE.is_installed and not self.is_installed else self
+
+    @property
+    def missing(self) -> str:
+        return f"{super().missing}; or, without a compiler: orderproof engines install xllamacpp"
+
     def prepare(self) -> None:
         _converter()
 
@@ -154,5 +164,5 @@ ENGINE = LlamaCppEngine(
     distribution=DISTRIBUTION,
     extra="llamacpp",
     abilities=frozenset({"prefill", "chunks", "greedy"}),
-    note="this builds it with a C++ compiler",
+    note="this builds it with a C++ compiler; xllamacpp needs none, and takes its place if it alone is installed",
 )

@@ -46,4 +46,4 @@ def find_engine(spec: str) -> InferenceEngine:
         raise UsageError(f"expected an engine, one of {', '.join(engines())}; got {spec!r}; {hint}")
     engine = registry.lookup(name, engines(), "an engine")
     engine = engine.for_version(version) if version else engine
-    return engine.for_target(target) if target or engine.needs_target else engine
+    return engine.for_target(target) if target or engine.needs_target else engine.or_another()

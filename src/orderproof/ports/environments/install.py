@@ -14,8 +14,10 @@ from pathlib import Path
 
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.environments.environment import RECORD, VARIABLE, Environment, engines_folder
+from orderproof.ports.source_package import kept_sources
 
 GB = 10**9
+SOURCES = "source"  # the folder of parts of a source package
 _NO_SPACE = "No space left on device"
 _NOT_FOUND = "No matching distribution found for "
 
@@ -30,6 +32,7 @@ class Requirements:
     version: str  # the one that is installed if no other is asked for
     others: tuple[str, ...] = ()  # with their versions
     left_out: tuple[str, ...] = ()  # that pip chooses and that do not fit
+    source: tuple[str, tuple[str, ...]] = ("", ())  # a folder of its source package, and the parts of it that it needs
     gigabytes: float = 1.0  # that an installation needs
 
     def pinned(self, version: str) -> list[str]:
@@ -73,6 +76,9 @@ def _make(environment: Environment, requirements: Requirements, check: Check) ->
     _run([*pip, "install", "--quiet", *pinned], label)
     if requirements.left_out:
         _run([*pip, "uninstall", "--quiet", "--yes", *requirements.left_out], label)
+    root, parts = requirements.source
+    if root:
+        kept_sources(requirements.distribution, environment.version, root, parts, environment.folder / SOURCES)
     check(environment.python)
     today = dt.datetime.now(dt.UTC).date().isoformat()
     record = {"engine": environment.name, "version": environment.version, "requirements": pinned, "installed_on": today}

@@ -56,6 +56,7 @@ class Context:
         prefix_sums: Functions of the statement that count tokens.
         padded: Sizes of axes along which tokens may be padded: the greatest number of tokens of the recording.
         loops: The index of each loop in whose body the walk is, with the number of its iterations.
+        real_token: A token of each row that the statement takes for a real one; None if it takes none.
         of_inputs: The names of the nodes of the graph that depend on inputs.
         assumptions: What the proof assumes beyond the statement.
 
@@ -67,6 +68,7 @@ class Context:
     prefix_sums: tuple[PrefixSum, ...] = ()
     padded: frozenset[int] = frozenset()
     loops: tuple[tuple[Term, Term], ...] = ()
+    real_token: Term | None = None
     of_inputs: frozenset[str] = frozenset()
     assumptions: dict[str, None] = field(default_factory=dict)
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
@@ -156,13 +158,17 @@ class Context:
     def invariants(self, sizes: Axes, place: tuple[Term, Term]) -> list[Formula]:
         """Formulas over the indices of axes and the number of iterations of a loop that are done, strong ones last.
 
+        The last ones speak only of what the iterations that are done may have written.
+
         Args:
             sizes: The sizes of the axes.
             place: The index of the last iteration that is done, and the number of all iterations.
 
         """
         places = [*((index(k), size) for k, size in enumerate(sizes)), place, *self.loops]
-        return [TRUE, *_conjunctions(self._atoms(places)), FALSE]
+        found = [TRUE, *_conjunctions(self._atoms(places))]
+        done = [at_most(index(k), place[0]) for k, size in enumerate(sizes) if size is place[1]]
+        return [*found, *(one & written for written in done for one in found), FALSE]
 
     def _atoms(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
         """The formulas that the statement suggests for indices (index, size of its axis)."""

@@ -82,7 +82,7 @@ class Writer:
             elif name == "scan" and equation.params["num_carry"] == 0:
                 body = equation.params["jaxpr"].jaxpr.debug_info
                 self._inline(equation, _as_map(equation), known, chain, found, info=body)
-            elif not self._drawn(equation, known):
+            elif not self._computed(equation, known):
                 found.append(self._equation(equation, name, known, chain))
 
     def _inline(
@@ -98,23 +98,28 @@ class Writer:
         for variable, x in zip(equation.outvars, closed.jaxpr.outvars, strict=True):
             known[variable] = x if isinstance(x, core.Literal) else within[x]
 
-    def _drawn(self, equation: Any, known: dict[Any, Any]) -> bool:
-        """Compute what follows from random keys and counts alone, which JAX alone draws as it does."""
+    def _computed(self, equation: Any, known: dict[Any, Any]) -> bool:
+        """Compute what follows from random keys and counts alone, which JAX alone draws as it does.
+
+        Single integers that follow from literals, such as the limits of `randint`, are computed too.
+        """
         values = [_value(x, known) for x in equation.invars]
+        avals = [v.aval for v in equation.outvars]
         is_random = equation.primitive.name.startswith(("random_", "threefry")) or any(
             isinstance(v, _Known) and v.random for v in values
         )
-        is_random = is_random or any(str(v.aval.dtype) == "uint32" for v in equation.outvars)  # counts of drawn keys
-        if not is_random or any(v is None for v in values):
+        is_random = is_random or any(str(aval.dtype) == "uint32" for aval in avals)  # counts of drawn keys
+        if any(v is None for v in values) or not (is_random or (values and all(map(_is_one_integer, avals)))):
             return False
-        if any(not isinstance(n, int) for v in equation.outvars for n in getattr(v.aval, "shape", ())):
+        if any(not isinstance(n, int) for aval in avals for n in getattr(aval, "shape", ())):
             return False
-        if sum(int(np.prod(v.aval.shape)) for v in equation.outvars) > MAX_VALUES:
+        if sum(int(np.prod(aval.shape)) for aval in avals) > MAX_VALUES:
             return False
         plain = [v.value if isinstance(v, _Known) else v for v in values]
         result = equation.primitive.bind(*plain, **equation.params)
         results = result if equation.primitive.multiple_results else [result]
-        known |= {v: _Known(x, random=True) for v, x in zip(equation.outvars, results, strict=True)}
+        for v, x in zip(equation.outvars, results, strict=True):
+            known[v] = _Known(x, random=True) if is_random else core.Literal(np.asarray(x), v.aval)
         return True
 
     # ------------------------------------------------------------ equations
@@ -200,6 +205,11 @@ def _value(x: Any, known: dict[Any, Any]) -> Any:
     if isinstance(found, core.Literal):
         return found.val
     return found if isinstance(found, _Known) else None
+
+
+def _is_one_integer(aval: Any) -> bool:
+    is_one = not any(is_open(n) or n != 1 for n in aval.shape)
+    return is_one and getattr(aval.dtype, "kind", "") in ("i", "u", "b")
 
 
 def is_open(size: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import json
 import math
 import os
@@ -21,6 +22,7 @@ from typing import Any
 
 FOLDER = str(Path(__file__).parent)
 LEAST = 2  # of an open size
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def read_message(stream: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -48,6 +50,33 @@ def write_message(stream: Any, head: dict[str, Any], arrays: dict[str, Any]) -> 
     for x in plain.values():
         stream.write(x.tobytes())
     stream.flush()
+
+
+class ReadFiles:
+    """The files that this process reads, since it listens to its own audit events."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str) and not int(arguments[2] or 0) & WRITES:
+            self.names.add(os.path.abspath(arguments[0]))  # noqa: PTH100 - the model may leave the working folder
+
+    def found(self) -> dict[str, Any]:
+        """Those of the user, and those that name the version of each installed package."""
+        known = (sys.prefix, sys.base_prefix, FOLDER, "/dev/", "/proc/", "/sys/")
+        own = [_source(name) for name in sorted(self.names) if not name.startswith(known)]
+        roots = dict.fromkeys(Path(each) for each in sys.path if each)
+        versions = [str(file) for root in roots for file in sorted(root.glob("*.dist-info/METADATA"))]
+        return {"own": own, "versions": versions}
+
+
+def _source(name: str) -> str:
+    """The file itself, or the source of compiled code."""
+    with contextlib.suppress(ValueError, NotImplementedError):
+        return importlib.util.source_from_cache(name) if name.endswith(".pyc") else name
+    return name
 
 
 class Model:
@@ -169,7 +198,14 @@ def serve(path: str) -> None:
     """Answer requests until standard input ends."""
     threading.Thread(target=_end_with_input, daemon=True).start()
     sys.path.append(FOLDER)
-    import jax  # noqa: F401 - so that a Python without it ends here
+    files = ReadFiles()
+    import jax  # so that a Python without it ends here
+
+    try:
+        jax.devices()
+    except Exception:  # noqa: BLE001 - plugins of devices raise anything
+        os.write(2, f"JAX finds no device of JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS')}; set it to cpu".encode())
+        os._exit(1)  # a thread holds standard input, which `sys.exit` waits for
 
     model: Model | None = None
     listener = socket.socket(socket.AF_UNIX)
@@ -184,6 +220,8 @@ def serve(path: str) -> None:
                 if head["do"] == "load":
                     model = Model(head["spec"])
                     write_message(stream, {}, {})
+                elif head["do"] == "files":
+                    write_message(stream, files.found(), {})
                 else:
                     assert model is not None
                     write_message(stream, *answer(model, head, arrays))

@@ -22,7 +22,7 @@ from torch.fx import Node
 
 from orderproof.logic.terms import FALSE
 from orderproof.theorems.facts.moved_fact import NOTHING, Dim, Motion, MovedFact, still, uniform
-from orderproof.theorems.facts.open_fact import OpenFact
+from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.operators.pointwise.pointwise import moved_pointwise, pointwise
 from orderproof.theorems.operators.reduction.reduction import from_whole_rows, largest, may_hide, reduction, without
 from orderproof.theorems.operators.reduction.scan import by_index
@@ -70,6 +70,14 @@ def moved_extreme(call: MovedOperation) -> MovedFacts:
         still(dim, "the index of a token")
     found = without(call, fact, [place]) if fact.dims else fact
     return (found, _unknown_where_moved(found, dim)) if len(call.shapes) > 1 else found
+
+
+@MIDDLE.moved
+def moved_middle(call: MovedOperation) -> MovedFacts:
+    """The element in the middle by size, and where it is. Of two that are as frequent, `mode` says nothing."""
+    if call.name == "mode":
+        raise NotCovered("the most frequent element")
+    return moved_extreme(call)
 
 
 def _unknown_where_moved(indices: MovedFact, dim: Dim) -> MovedFact:

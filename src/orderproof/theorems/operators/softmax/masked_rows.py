@@ -16,6 +16,7 @@ from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, at_most,
 from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.open_fact import Axes, OpenFact, axis_variable, index
+from orderproof.theorems.statement import TOKENS
 from orderproof.theorems.walks.context import Context
 
 
@@ -78,17 +79,14 @@ def some_visible(context: Context, finite: Formula, sizes: tuple[Term, ...], fir
 
 
 def _witnesses(context: Context, sizes: tuple[Term, ...], first_bound: int, size: Term) -> Iterator[Term]:
-    """Indices that may be visible: the same token, counted from the start or the end, the first and the last."""
-    seen = set()
-    for k in range(first_bound - 1, -1, -1):
-        if sizes[k].is_constant and not size.is_constant:
-            continue
-        for place in (index(k), index(k) + size - sizes[k]):
-            if place in seen:
-                continue
-            seen.add(place)
-            inside = [at_most(0, place), less(place, size)]
-            if all(context.proves(f, sizes) for f in inside):
-                yield place
+    """Indices that may be visible: the same token, counted from both ends, a real one, the first and the last."""
+    own = [k for k in range(first_bound - 1, -1, -1) if size.is_constant or not sizes[k].is_constant]
+    places = [place for k in own for place in (index(k), index(k) + size - sizes[k])]
+    if size is TOKENS and context.real_token is not None:
+        places.append(context.real_token)
+    for place in dict.fromkeys(places):
+        inside = [at_most(0, place), less(place, size)]
+        if all(context.proves(f, sizes) for f in inside):
+            yield place
     yield as_term(0)
     yield size - 1

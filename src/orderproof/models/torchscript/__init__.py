@@ -1,0 +1,1 @@
+"""TorchScript modules, read by their graph."""

@@ -1,0 +1,54 @@
+"""Loops that write a row in each iteration over numbers that the tokens after it decide."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tests.diagnosis.mutants.engine import M, mutants_of
+from tests.theorems.programs import Case, Program
+
+BOTH = frozenset({"causal", "batch"})
+
+
+def _over_others(m: Program, x: Tensor) -> Tensor:
+    """Each row is written before it is read."""
+    state, out = torch.zeros_like(x[:, 0]), m.second(x).flip(1)
+    for t in range(x.shape[1]):
+        state = torch.tanh(state + m.first(x[:, t]))
+        out[:, t] = state
+    return out
+
+
+def _reads_the_last(m: Program, x: Tensor) -> Tensor:
+    """The last row is read before it is written."""
+    state, out = torch.zeros_like(x[:, 0]), m.second(x).flip(1)
+    for t in range(x.shape[1]):
+        state = torch.tanh(state + m.first(out[:, -1]))
+        out[:, t] = state + x[:, t]
+    return out
+
+
+def _leaves_one_out(m: Program, x: Tensor) -> Tensor:
+    """The first row keeps what the last token decides."""
+    state, out = torch.zeros_like(x[:, 0]), m.second(x).flip(1)
+    for t in range(x.shape[1] - 1):
+        state = torch.tanh(state + m.first(x[:, t]))
+        out[:, t + 1] = state
+    return out
+
+
+PROGRAMS = [
+    Case("rows written over others", _over_others, BOTH),
+    Case("last row read before it is written", _reads_the_last, frozenset({"batch"})),
+    Case("first row not written", _leaves_one_out, frozenset({"batch"})),
+]
+MUTANTS = mutants_of(
+    "theorems.walks.context",
+    M(
+        "row_that_is_not_written_yet",
+        "at_most(index(k), place[0])",
+        "at_most(index(k), place[0] + 1)",
+        program="rows written over others",
+    ),
+)
