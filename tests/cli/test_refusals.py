@@ -47,10 +47,7 @@ def one_line(done: Outcome) -> str:
         (["recheck", __file__], "not JSON"),
         (["engines", "install"], "expected a NAME with engines install"),
         (["engines", "list", "onnxruntime-genai"], "expected no NAME with engines list"),
-        (
-            ["engines", "install", "ctranslate2"],
-            "expected an engine with an environment of its own, one of .*; got ctranslate2: pip",
-        ),
+        (["engines", "install", "mlx"], "expected an engine with an environment of its own, one of .*; got mlx: pip"),
         (["engines", "remove", "onnxruntime-genai@0.0.1"], "expected an installed environment; there is no .*0.0.1"),
         (["audit", "arch:llama", "--against", "mlx", "--engine-python", "python"], "expected --engine-python with one"),
         (["claims", "9"], "expected the number of a claim, one of 1, .*; got 9"),
