@@ -11,7 +11,6 @@ NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every leng
     "masked_rows: -1e4 added twice": "undecided",
     "masked_rows: -1e4 added": "undecided",
     "masked_rows: -1e4 of the first GPT-2": "undecided",
-    "selection: pooling of blocks": "undecided",
     "masks_in_code: -1e4 for normalized keys": "undecided",
     "masks_in_code: distances as floats": "length",
     "masks_in_code: last real token": "length",

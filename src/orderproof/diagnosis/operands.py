@@ -176,7 +176,8 @@ def _break_reason(fact: Fact, wrong: tuple[int, ...], target: tuple[Move, ...], 
         return f"a constant that is not the same for every token along {many} {dims} of {list(fact.shape)}"
     has = " and ".join(sorted({fact.moves[d].kind for d in wrong}))
     wants = " and ".join(sorted({target[d].kind for d in wrong}))
-    return f"operands move differently: {many} {dims} of {list(fact.shape)} is {has}, the other operand's is {wants}"
+    places = f"{many} {dims} of {list(fact.shape)} is {has}, the other operand's is {wants}"
+    return f"one operand has the tokens in another order than the other: {places}"
 
 
 def labelled_operand(call: OperatorCall, node: Node, labels: Sequence[str], argument: ArgumentRef) -> Operand:

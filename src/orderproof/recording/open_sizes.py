@@ -122,7 +122,8 @@ class OpenSizes:
         """Why a recording is for the example of one size only."""
         line = next(self.environment.fixed_at.get(s, "") for s, own in self._names.items() if own == name)
         words = {"batch": "rows"}.get(name, name)
-        return f"its recording is for {self.examples[name]} {words} only: the call uses their number{line}"
+        only = f"its recording is for {self.examples[name]} {words} only"
+        return f"{only}: the call uses their number{line}, which operators of torch leave open"
 
     def conditions(self) -> list[Formula]:
         """The questions of the call about sizes; nothing is known of one that is not linear."""

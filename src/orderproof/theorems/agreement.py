@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orderproof.logic.solver import Solver
+from orderproof.logic.terms import FALSE, Formula
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.branches import walk_branch
 from orderproof.theorems.facts.open_fact import OpenFact, index
@@ -53,9 +54,16 @@ def _decide(graph: OpenGraph, name: str, done: OpenWalk, statement: Statement, c
     if context.proves(fact.same, fact.sizes, goal):
         every_depth = holds_at_every_depth(graph, done, node, context)
         return OutputProof(proved=True, every_depth=every_depth, assumptions=tuple(context.assumptions))
-    where = str(fact.same)
+    return OutputProof(proved=False, reason=_known(fact.same), node=node)
+
+
+def _known(same: Formula) -> str:
+    """The places at which both runs are known to agree, in words."""
+    if same is FALSE:
+        return "no rule shows that both runs agree at any token after it"
+    where = str(same)
     where = where if len(where) <= MAX_REASON else f"a formula of {len(where):,} characters is true"
-    return OutputProof(proved=False, reason=f"both runs agree where {where}", node=node)
+    return f"the rules show that both runs agree only where {where}"
 
 
 def _prove_branch(

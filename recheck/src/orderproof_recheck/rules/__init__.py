@@ -19,9 +19,10 @@ from orderproof_recheck.rules.recurrence import RECURRENT
 from orderproof_recheck.rules.rows import ROWS
 from orderproof_recheck.rules.running import RUNNING
 from orderproof_recheck.rules.softmax import SOFTMAX
+from orderproof_recheck.rules.sums_by_index import SUMS_BY_INDEX
 from orderproof_recheck.rules.triangular import TRIANGULAR
 
 OPERATORS: dict[str, Operator] = {
     **ATTENTION, **CONVOLUTION, **CREATION, **LOOKUP, **MOVEMENT, **NORMALIZATION, **PARTS, **PIECES, **POINTWISE,
-    **POOLING, **PRODUCTS, **RECURRENT, **ROWS, **RUNNING, **SOFTMAX, **TRIANGULAR,
+    **POOLING, **PRODUCTS, **RECURRENT, **ROWS, **RUNNING, **SOFTMAX, **SUMS_BY_INDEX, **TRIANGULAR,
 }  # fmt: skip

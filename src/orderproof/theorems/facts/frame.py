@@ -86,15 +86,15 @@ def refined(first: Axes, second: Axes, equal: EqualSizes = _identical) -> Axes:
         elif a.is_constant and b.is_constant:
             small, large, rest = (a, b, right) if a.constant < b.constant else (b, a, left)
             if not small.constant or large.constant % small.constant:
-                raise NotCovered("the axes of two merged dimensions do not fit each other")
+                raise NotCovered("merged dimensions are split at other sizes, for which there is no rule")
             result.append(small)
             rest.append(as_term(large.constant // small.constant))
         elif (found := _factors(a, left, b, equal) or _factors(b, right, a, equal)) is not None:
             result += found
         else:
-            raise NotCovered("the axes of two merged dimensions do not fit each other")
+            raise NotCovered("merged dimensions are split at other sizes, for which there is no rule")
     if left or right:
-        raise NotCovered("the axes of two merged dimensions do not fit each other")
+        raise NotCovered("merged dimensions are split at other sizes, for which there is no rule")
     return tuple(reversed(result))
 
 
@@ -126,7 +126,9 @@ def converted(
         while rest and not equal(total, size):
             extent, place = rest.pop()
             if not total.is_constant:
-                raise NotCovered("the index of a merged dimension is not linear")
+                raise NotCovered(
+                    "a dimension of open size is merged with another one, and then split where there is no rule"
+                )
             step, grown = place.times(total), total.times(extent)
             needed = size.constant // total.constant if size.is_constant else 0  # of this axis
             outer = divided(extent, needed) if needed else None
@@ -137,6 +139,8 @@ def converted(
                 break
             value, total = value + step, grown
         if not equal(total, size):
-            raise NotCovered("the index of a merged dimension is not linear")
+            raise NotCovered(
+                "a dimension of open size is merged with another one, and then split where there is no rule"
+            )
         result.append(value)
     return list(reversed(result))

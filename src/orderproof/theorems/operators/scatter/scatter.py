@@ -38,7 +38,7 @@ from orderproof.theorems.walks.operator_rules import operators
 
 SCATTER = operators("scatter", "scatter_add", "scatter_reduce")
 IN_ANY_ORDER = {"scatter_add", "scatter_reduce"}  # torch refuses a reduction that is not symmetric
-INDEXED_WRITE = operators("index_add", "index_copy", "index_fill")
+INDEXED_WRITE = operators("index_copy", "index_fill")
 
 
 @SCATTER.open
