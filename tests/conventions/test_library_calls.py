@@ -12,6 +12,7 @@ from orderproof.conventions.library import Library, libraries
 from orderproof.conventions.library_calls import InterpreterCalls, calls_of, functions_of
 from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import EngineError
+from orderproof.ports.engines.registry import engines
 
 SIDE = """
 import os, time
@@ -95,7 +96,7 @@ def test_a_side_that_cannot_be_imported_is_named_in_one_line(tmp_path):
     [
         ("tvm", "tvm is not installed: pip install apache-tvm, or orderproof engines install tvm"),
         ("keras_jax", "keras_jax is not installed: orderproof engines install keras_jax"),
-        ("onnx@1.2.3", "onnx@1.2.3 is not installed: orderproof engines install onnx@1.2.3"),
+        ("onnx@1.2.3", "onnx@1.2.3 is not installed: orderproof engines install onnx-reference@1.2.3"),
         ("onnx:/no/such/python", "expected the interpreter of an environment with onnx; no file /no/such/python"),
         ("onnx.attention@1.2.3", "onnx@1.2.3 is not installed"),
     ],
@@ -119,3 +120,9 @@ def test_a_library_with_variables_never_runs_in_this_process():
     here = replace(libraries()["onnx"], variables={"A": "b"})
     assert here.interpreter == Path(sys.executable)
     assert libraries()["onnx"].interpreter is None
+
+
+def test_no_environment_of_a_library_has_the_name_of_an_engine():
+    names = [each.environment.name for each in libraries().values()]
+    assert not set(names) & set(engines())
+    assert len(set(names)) == len(names)

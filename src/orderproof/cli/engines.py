@@ -54,8 +54,9 @@ def _engine(name: str) -> EnvironmentEngine | Library:
     from orderproof.ports.engines.registry import find_engine
 
     plain, _, version = name.partition("@")
-    if plain in libraries() and not getattr(known().get(plain), "has_environment", False):
-        return replace(libraries()[plain], wanted=version)
+    of_libraries = {each.environment_name or each.name: each for each in libraries().values()}
+    if plain in of_libraries:
+        return replace(of_libraries[plain], wanted=version)
     engine = find_engine(name)
     if not isinstance(engine, EnvironmentEngine) or engine.target:
         own = ", ".join(each.name for each in known().values() if each.has_environment)

@@ -23,7 +23,7 @@ from orderproof.ports.environments.process import EngineServer
 AnyFunction = AttentionFunction | RotaryFunction | PositionTable
 SIDES = Path(library_side.__path__[0])
 SUFFIX = "_side"
-_STATED = ("PACKAGE", "REQUIREMENTS", "VARIANTS", "GIGABYTES")
+_STATED = ("PACKAGE", "REQUIREMENTS", "VARIANTS", "GIGABYTES", "ENVIRONMENT")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Library:
         variables: Of its process; a library with some never runs in this process.
         gigabytes: That an environment needs.
         wanted: The version of NAME@VERSION.
+        environment_name: Of its environment, where an engine has its name.
 
     """
 
@@ -48,6 +49,7 @@ class Library:
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
     gigabytes: float = 1.0
     wanted: str = ""
+    environment_name: str = ""
 
     @property
     def distribution(self) -> str:
@@ -67,7 +69,7 @@ class Library:
     @property
     def how_to_install(self) -> str:
         """The command that makes its environment."""
-        return f"orderproof engines install {self.name}"
+        return f"orderproof engines install {self.environment_name or self.name}"
 
     @property
     def where(self) -> str:
@@ -80,7 +82,7 @@ class Library:
     @property
     def environment(self) -> Environment:
         """Its environment, installed or not."""
-        return Environment(self.name, self.wanted or self.requirements[0].partition("==")[2])
+        return Environment(self.environment_name or self.name, self.wanted or self.requirements[0].partition("==")[2])
 
     @property
     def interpreter(self) -> Path | None:
@@ -108,10 +110,9 @@ class MissingLibrary(Exception):
     """A library that is not installed."""
 
     def __init__(self, library: Library) -> None:
-        version = library.wanted
-        label = f"{library.name}@{version}" if version else library.name
+        version = f"@{library.wanted}" if library.wanted else ""
         here = "" if version or library.variables else f"pip install {library.distribution}, or "
-        super().__init__(f"{label} is not installed: {here}orderproof engines install {label}")
+        super().__init__(f"{library.name}{version} is not installed: {here}{library.how_to_install}{version}")
 
 
 @cache
@@ -128,8 +129,9 @@ def _of(file: Path) -> list[Library]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in _STATED:
             stated[node.targets[0].id] = ast.literal_eval(node.value)
     name, size = file.stem.removesuffix(SUFFIX), stated.get("GIGABYTES", 1.0)
+    own = stated.get("ENVIRONMENT", "")
     variants = stated.get("VARIANTS", {name: ({}, ())})
     return [
-        Library(each, file, stated["PACKAGE"], (*stated["REQUIREMENTS"], *more), variables, size)
+        Library(each, file, stated["PACKAGE"], (*stated["REQUIREMENTS"], *more), variables, size, "", own)
         for each, (variables, more) in variants.items()
     ]

@@ -9,6 +9,7 @@ from orderproof.ports import call_failure
 from orderproof.ports.explanation import FoundCause
 from orderproof.ports.port_run import PortResult, PortRun
 from orderproof.records.audit import PortCauseName
+from orderproof.records.conventions import named_as_convention
 
 
 def call_text(call: PortCall) -> str:
@@ -91,6 +92,16 @@ REMEDIES: dict[PortCauseName, str] = {
     "cache offset": "Count positions on from the number of tokens that the cache has seen.",
     "norm or constant precision": "Use the value of the reference, in float32.",
 }
+CONVENTIONS: dict[PortCauseName, str] = {  # the question of `orderproof conventions` about it
+    "window": "window",
+    "rotary base": "base",
+    "rotary layout": "pairs",
+    "partial rotary": "rotated_part",
+    "softcap": "soft_cap",
+    "sinks": "sinks",
+    "mask or pads": "masked_row",
+    "cache offset": "causal_past",
+}
 UNEXPLAINED = "No setting of the configuration makes it: compare what both compute after each layer, for one token."
 
 
@@ -105,6 +116,9 @@ def remedy_text(run: PortRun, result: PortResult) -> str:
         REMEDIES.get(each.candidate.cause, f"Read {each.candidate.setting} as the reference does.")
         for each in result.explanation.causes
     ]
+    causes = (each.candidate.cause for each in result.explanation.causes)
+    conventions = dict.fromkeys(CONVENTIONS[cause] for cause in causes if cause in CONVENTIONS)
+    texts += [named_as_convention(*conventions)] if conventions else []
     if not texts and run.explains and result.profile is not None and result.profile.first == 0:
         target = run.engine.target and f"Check first that {run.engine.name} was made from this checkpoint. "
         return f"{target}{UNEXPLAINED}"

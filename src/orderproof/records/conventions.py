@@ -9,7 +9,14 @@ from orderproof.records.document import Document, Record, schema_version
 
 SCHEMA_VERSION = 1
 NOT_TAKEN = "takes none"  # the answer of a function that has no such argument
+TABLE = "docs/evidence/conventions/conventions.md"  # the answers of many libraries, with a section for each question
 FunctionKind = Literal["attention", "rotation", "positions"]
+
+
+def named_as_convention(*questions: str) -> str:
+    """A sentence of a remedy: what is wrong is a convention, with the section that has the answers of libraries."""
+    first, *others = (f"#{question}" for question in questions)
+    return f"It is a convention in which libraries differ: {TABLE}{', '.join([first, *others])}."
 
 
 class QuestionRecord(Record):

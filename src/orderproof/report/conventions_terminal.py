@@ -95,4 +95,4 @@ def conventions_markdown(report: ConventionsReport, command: str) -> str:
         "that has no such argument is left out, and *refused* is an error of the call."
     )
     title = "# Conventions of attention, rotations and position tables"
-    return "\n\n".join([title, about, read, *parts, *_between_versions(report)]) + "\n"
+    return "\n\n".join([title, about, read, *_between_versions(report), *parts]) + "\n"

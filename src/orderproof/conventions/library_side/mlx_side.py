@@ -9,6 +9,7 @@ import mlx.core as mx
 import numpy as np
 
 PACKAGE = "mlx"
+ENVIRONMENT = "mlx-core"  # an engine has the name of the library
 REQUIREMENTS = ("mlx==0.32.4", "mlx-cpu==0.32.4", "numpy==2.4.6")
 KINDS = {"bfloat16": mx.bfloat16, "float16": mx.float16, "bool": mx.bool_, "int64": mx.int64, "int32": mx.int32}
 

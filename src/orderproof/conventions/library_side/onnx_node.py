@@ -45,7 +45,9 @@ def _attend(run: Run, opset: int, query: Any, key: Any, value: Any, **options: A
     given |= {"lengths": options["lengths"]} if "lengths" in options else {}
     own = {"is_causal": int(options.get("causal", False)), "scale": options.get("scale")}
     own |= {"softcap": options["soft_cap"]} if "soft_cap" in options else {}
-    return run_node(run, opset, "Attention", given, {key: value for key, value in own.items() if value is not None})
+    stated = {key: value for key, value in own.items() if value is not None}
+    outputs = 1 if past[0] is None else 3  # the keys and values that it keeps
+    return run_node(run, opset, "Attention", given, stated, outputs=outputs)
 
 
 def _rotate(run: Run, opset: int, interleaved: int, x: Any, positions: Any, *, table: int | None = None) -> Any:

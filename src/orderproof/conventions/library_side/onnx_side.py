@@ -11,6 +11,7 @@ from onnx import defs
 from onnx.reference import ReferenceEvaluator
 
 PACKAGE = "onnx"
+ENVIRONMENT = "onnx-reference"  # an engine has the name of the library
 REQUIREMENTS = ("onnx==1.23.2", "ml-dtypes==0.6.0", "numpy==2.4.6")
 ARRAYS = "numpy"
 FIRST, LATEST = 23, 24  # opsets with another operator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
@@ -53,16 +54,20 @@ def _with_mask_function(query: Tensor, key: Tensor, value: Tensor, *, interface:
     config = LlamaConfig(hidden_size=8, num_attention_heads=1)
     config._attn_implementation, config.sliding_window = interface, window
     rows, past = query.shape[0], key.shape[2] - query.shape[2]
-    embedded = torch.zeros(rows, query.shape[2], 8, dtype=query.dtype)
-    given: dict[str, Any] = {"config": config, "inputs_embeds": embedded, "attention_mask": options.get("mask")}
+    given: dict[str, Any] = {"config": config, "attention_mask": options.get("mask")}
     if past < 0 or (past and not causal):
         raise TypeError("there are fewer keys than queries")
     sliding = "sliding_window_" * (window is not None)
+    make = getattr(masking_utils, f"create_{sliding}causal_mask" if causal else f"create_bidirectional_{sliding}mask")
+    taken = inspect.signature(make).parameters
+    given["inputs_embeds" if "inputs_embeds" in taken else "input_embeds"] = torch.zeros(
+        rows, query.shape[2], 8, dtype=query.dtype
+    )
     if causal:
-        make = getattr(masking_utils, f"create_{sliding}causal_mask")
-        mask = make(**given, past_key_values=_cache_of(key, past), position_ids=None)
-    else:
-        mask = getattr(masking_utils, f"create_bidirectional_{sliding}mask")(**given)
+        given |= {"past_key_values": _cache_of(key, past), "position_ids": None}
+    if "cache_position" in taken:  # version 4
+        given["cache_position"] = torch.arange(past, key.shape[2])
+    mask = make(**given)
     if interface == "eager":
         return _eager(query, key, value, mask=mask)
     return _sdpa(query, key, value, causal=causal and mask is None and past == 0, mask=mask)

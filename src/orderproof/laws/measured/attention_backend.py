@@ -23,6 +23,7 @@ from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
+from orderproof.records.conventions import named_as_convention
 
 PADS = 2
 OWN = "own backend"
@@ -147,5 +148,6 @@ LAW = AttentionBackend(
     statement="Eager, SDPA and flex attention, and train mode without dropout, give the same output.",
     trait="gives the same output on every attention backend",
     expectation={"causal_lm": "holds", "encoder": "holds", "vision": "holds"},
-    remedy="Give every attention backend the same mask: the same padding, window edges and causal flag.",
+    remedy="Give every attention backend the same mask: the same padding, window edges and causal flag. "
+    + named_as_convention("masked_row", "window", "mask_and_causal"),
 )

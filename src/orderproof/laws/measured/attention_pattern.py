@@ -24,6 +24,7 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_last_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.records.audit import Expectation
+from orderproof.records.conventions import named_as_convention
 
 MAX_REPLACED_TOKENS = 20  # each in a row of its own
 
@@ -66,7 +67,8 @@ class AttentionPatternLaw(MeasuredLaw):
 
 
 MISSING_DEPENDENCE_REMEDY = (
-    "Attend to every token of the pattern: look for a causal flag that is on, or a window one token too short."
+    "Attend to every token of the pattern: look for a causal flag that is on, or a window one token too short. "
+    + named_as_convention("window")
 )
 
 

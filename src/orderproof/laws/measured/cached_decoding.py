@@ -20,6 +20,7 @@ from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.laws.measured.remedies import ON_A_CACHE
 from orderproof.records.audit import Remedy
+from orderproof.records.conventions import named_as_convention
 
 GENERATED_TOKENS = 3
 MAX_DECODED_TOKENS = 20  # a longer text is prefilled but for its last tokens
@@ -76,7 +77,8 @@ LAW = CachedDecoding(
     statement="Token-by-token decoding with a cache gives the output of one forward.",
     trait="decodes with a cache as it prefills",
     expectation={"causal_lm": "holds"},
-    remedy="Count positions on from the length of the cache, and align the causal mask to its end.",
+    remedy="Count positions on from the length of the cache, and align the causal mask to its end. "
+    + named_as_convention("causal_fewer_queries", "causal_past"),
     diff="-position_ids = torch.arange(n)\n+position_ids = past_key_values.get_seq_length() + torch.arange(n)",
     remedies={
         "recurrence": Remedy(

@@ -31,6 +31,7 @@ from orderproof.laws.measured.controls import replace_first_token
 from orderproof.laws.measured.distinct_positions import PREFIX_TOKENS, outputs_at_positions
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 from orderproof.recording.execution import relative_difference
+from orderproof.records.conventions import named_as_convention
 
 OPEN_LENGTH = (
     "Give each token an output, or raise an error that names the length. An export keeps the number of tokens of its "
@@ -164,6 +165,7 @@ LAW = ContextLength(
     statement="Beyond its stated length a model extends or raises an error, without clamp, wrap, cut or NaN.",
     trait="extends beyond its stated length, or raises an error",
     expectation={"causal_lm": "holds", "encoder": "holds"},
-    remedy="Beyond the last position compute the encoding or raise an error that names the length; do not clamp it.",
+    remedy="Beyond the last position compute the encoding or raise an error that names the length; do not clamp it. "
+    + named_as_convention("after_the_end"),
     diff="-table[position_ids.clamp(max=len(table) - 1)]\n+table[position_ids]",
 )

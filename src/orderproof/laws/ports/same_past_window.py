@@ -9,6 +9,7 @@ Source: elementary; broken by engines without the window, with another one, or w
 from __future__ import annotations
 
 from orderproof.laws.ports.port_law import MAX_LENGTH, PortCall, PortLaw, PortModel
+from orderproof.records.conventions import named_as_convention
 
 
 class SamePastWindow(PortLaw):
@@ -35,5 +36,6 @@ LAW = SamePastWindow(
     trait="has the same logits past the window",
     expectation={"causal_lm": "holds"},
     ability="prefill",
-    remedy="Hide keys that are window or more tokens before the query, in the layers that have a window.",
+    remedy="Hide keys that are window or more tokens before the query, in the layers that have a window. "
+    + named_as_convention("window"),
 )
