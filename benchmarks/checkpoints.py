@@ -64,6 +64,7 @@ with torch.no_grad():
         found.append(time.process_time() - start)
 print(min(found))
 """
+IDEAS = "## Ideas tried"
 HEADER = (
     "parameters", "file [GB]", "peak [GB]", "peak - file [GB]", "seconds", "forward [s]", "seconds / forward",
     "in float64 [s]", "growth [s]", "growth / float64",
@@ -253,7 +254,7 @@ def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str, mor
     explained = (__doc__ or "").split("\n\n")
     lines = [
         "# Benchmarks of checkpoints",
-        f"Written by `{command}`; not edited by hand.",
+        f"Written by `{command}`; only *Ideas tried* is edited by hand.",
         " ".join(processor()),
         f"{explained[0]} {explained[2]}",
         "```text\n" + explained[3].strip() + "\n```",
@@ -262,6 +263,12 @@ def page(header: Sequence[str], rows: Sequence[Sequence[str]], command: str, mor
         more,
     ]
     return "\n\n".join(filter(None, lines)) + "\n"
+
+
+def ideas_of(path: Path) -> str:
+    """The section of a page that is written by hand, which stays; empty if there is none."""
+    _, heading, ideas = path.read_text(encoding="utf-8").partition(IDEAS) if path.is_file() else ("", "", "")
+    return f"\n{heading}{ideas}" if heading else ""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -300,6 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         options += " --before BEFORE/src" if chosen.before else ""
         text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"), continued(sizes))
+        text += ideas_of(chosen.markdown)
         chosen.markdown.write_text(text, encoding="utf-8")
     return 0
 

@@ -1,21 +1,29 @@
 """The processor time of all laws of training steps, and in multiples of one training step.
 
     python benchmarks/training_laws.py                                   half a minute
+    python benchmarks/training_laws.py --checkpoint 234                  and a checkpoint of 234 million parameters
 
 A tiny Llama with its own loss and padded rows; a larger one with 4 rows of 128 tokens, by the audit and by the callback
-of a Trainer. Imports are not counted. Time is that of this process and of those that it waited for.
+of a Trainer. Imports are not counted. Time is that of this process and of those that it waited for. The checkpoint is
+one of benchmarks/checkpoints.py, written, and loaded in float32.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 import torch
+from checkpoints import VOCABULARY, write_checkpoint
 from torch import Tensor, nn
-from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
 from orderproof import training
 from orderproof.training import first_step
@@ -89,19 +97,37 @@ def by_callback(model: nn.Module, batch: dict[str, Tensor]) -> float:
     return taken[0] / ((time.perf_counter() - began) / 2)
 
 
+def checkpoint(millions: float) -> nn.Module:
+    """A checkpoint with random weights, written and loaded."""
+    with tempfile.TemporaryDirectory() as name:
+        write_checkpoint(Path(name), millions)
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
+    model.config.use_cache = False
+    return model  # type: ignore[no-any-return]
+
+
+def print_steps(model: nn.Module, batch: dict[str, Tensor]) -> None:
+    """Print what the laws cost in training steps."""
+    millions, step = sum(x.numel() for x in model.parameters()) / 1e6, step_time(model, batch)
+    laws = ["OP702", "OP703", "OP704", "OP705", "OP706", "OP707"]
+    every, measured = audited(model, batch), audited(model, batch, laws)
+    print(f"{type(model).__name__} of {millions:.0f} million parameters, a step of {step:.2f} s:")
+    print(f"  all laws {every / step:.1f} steps; without OP701 and its proof {measured / step:.1f} steps", flush=True)
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoint", type=float, metavar="MILLIONS", help="parameters of a checkpoint, in millions")
+    chosen = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     audited(llama(16, 1, 19), rows(3, 9, 19))  # first calls
     print(f"all laws of a tiny Llama with its loss: {audited(llama(32, 2, 50), rows(3, 9, 50)):.1f} s")
     model, batch = llama(384, 4, 4000), rows(4, 128, 4000)
-    millions = sum(x.numel() for x in model.parameters()) / 1e6
-    step = step_time(model, batch)
-    laws = ["OP702", "OP703", "OP704", "OP705", "OP706", "OP707"]
-    every, measured = audited(model, batch), audited(model, batch, laws)
-    print(f"a Llama of {millions:.0f} million parameters, a step of {step:.2f} s:")
-    print(f"  all laws {every / step:.0f} steps; without OP701 and its proof {measured / step:.0f} steps")
-    print(f"  the callback of a Trainer {by_callback(model, batch):.1f} steps")
+    print_steps(model, batch)
+    print(f"  the callback of a Trainer {by_callback(model, batch):.1f} steps", flush=True)
+    if chosen.checkpoint:
+        print_steps(checkpoint(chosen.checkpoint), rows(4, 128, VOCABULARY))
 
 
 if __name__ == "__main__":

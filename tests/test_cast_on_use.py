@@ -114,3 +114,5 @@ def test_its_bits_are_those_of_the_parameter() -> None:
     for layer, weight in zip(layers, (narrow, wide), strict=True):
         layer.weight = nn.Parameter(weight)
     assert list(weight_bits(layers[0]).values()) == list(weight_bits(layers[1]).values())
+    assert weight_bits(layers[0], own=True) == weight_bits(layers[0])
+    assert weight_bits(layers[1], own=True) == {}  # they are those of the parameter, which are looked at there

@@ -4,7 +4,8 @@
 
 A row is a tiny model of one architecture with random weights, a collator and a loss. Every law of training steps is
 measured, but for that of several ranks; proofs are left out, and rollouts are those of `generate`. Samples have 5, 9
-and 4 tokens, and some collators get labels of their last half.
+and 4 tokens, and some collators get labels of their last half. Trainers of preferences and rollouts weigh rows: their
+laws are about the log-probabilities in their loss, and GRPO and RLOO sample two completions of each prompt.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import platform
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ from orderproof.optional_packages import missing_packages
 from orderproof.records.audit import Report
 from orderproof.training.audit import StepAudit
 from orderproof.training.fused_head import visible_logits
+from orderproof.training.policy_step import PolicyStep
 from orderproof.training.step_inputs import StepInputs
 
 VOCABULARY = 40
@@ -50,10 +53,11 @@ class Row(NamedTuple):
     architecture: str
     collator: str
     loss: str
-    collate: Callable[[Any], Any]
+    collate: Callable[[Any], Any] | None
     samples: list[Any]
     compute: Callable[[Any, Any], Any] | None = None
     model: Any = None  # of its own
+    batch: Any = None  # of a trainer that makes its labels itself
 
 
 def tokenizer(side: str = "right") -> PreTrainedTokenizerFast:
@@ -179,6 +183,68 @@ def rows_of_trainers() -> Iterator[Row]:
             yield Row("llama", f"SFTTrainer, {name}", kind, trainer.data_collator, prepared, compute, trainer.model)
 
 
+def rows_of_policies() -> Iterator[Row]:
+    """The trainers of TRL for preferences and rollouts, with the batch that the loss of each gives its model."""
+    if missing_packages("trl", "datasets"):
+        return
+    for loss, trainer in trainers_of_policies():
+        trainer.model.train()
+        torch.manual_seed(0)
+        trainer.current_gradient_accumulation_steps = 1
+        inputs = trainer._prepare_inputs(next(iter(trainer.get_train_dataloader())))
+        trainer.model.eval()
+        with visible_logits(trainer.model):
+            step = PolicyStep.of(trainer.model, partial(trainer.compute_loss, trainer.model, inputs))
+
+        def compute(model: Any, batch: Any, step: PolicyStep = step) -> Any:
+            with visible_logits(model):
+                return step.loss(model, batch)
+
+        yield Row("llama", type(trainer).__name__, loss, None, [], compute, trainer.model, step.batch)
+
+
+def trainers_of_policies() -> Iterator[tuple[str, Any]]:
+    """The losses and their trainers."""
+    import trl
+    from datasets import Dataset
+
+    rows = [[f"w{token}" for token in x["input_ids"]] for x in samples(5, 9, 4)]
+    given = [{"prompt": " ".join(x[:2]), "completion": f" {' '.join(x[2:])}"} for x in rows]
+    chosen = [{"prompt": x["prompt"], "chosen": x["completion"], "rejected": f" {x['prompt']}"} for x in given]
+    judged = [{**x, "label": k != 1} for k, x in enumerate(given)]
+    plain = {"report_to": [], "use_cpu": True, "bf16": False, "gradient_checkpointing": False}
+    plain["per_device_train_batch_size"] = 3
+
+    def made(kind: str, data: list[dict[str, Any]], loss: str, **more: Any) -> tuple[str, Any]:
+        arguments, named = getattr(trl, f"{kind}Config"), {"loss_type": loss} if loss else {}
+        torch.manual_seed(0)
+        options = {
+            "args": arguments(tempfile.mkdtemp(), **{**plain, **named, **more}), "processing_class": tokenizer(),
+            "train_dataset": Dataset.from_list(data),
+        }  # fmt: skip
+        if "max_completion_length" in more:
+            options["reward_funcs"] = lambda completions, **_: [float(len(set(x.split()))) for x in completions]
+        return loss or "of the trainer", getattr(trl, f"{kind}Trainer")(model=saved(model_of("llama")), **options)
+
+    for loss in ("sigmoid", "hinge", "ipo"):
+        yield made("DPO", chosen, loss)
+    for loss in ("kto", "apo_zero_unpaired"):
+        yield made("KTO", judged, loss)
+    asked = [{"prompt": x["prompt"]} for x in given]
+    sampled = {"num_generations": 2, "max_completion_length": 6, "per_device_train_batch_size": 4}
+    for loss in ("dapo", "grpo", "dr_grpo", "cispo"):
+        yield made("GRPO", asked, loss, **sampled)
+    yield made("RLOO", asked, "", **sampled)
+
+
+def saved(model: Any) -> Any:
+    """The model, with a folder from which a trainer can load another one as reference."""
+    folder = tempfile.mkdtemp()
+    model.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return AutoModelForCausalLM.from_pretrained(folder)
+
+
 def model_of(architecture: str) -> Any:
     """A tiny model with random weights."""
     torch.manual_seed(0)
@@ -199,8 +265,8 @@ def model_of(architecture: str) -> Any:
 def report_of(row: Row) -> Report:
     """The report of a combination."""
     model = model_of(row.architecture) if row.model is None else row.model
-    given = StepInputs(model, None, row.compute, row.collate, row.samples, "generate")
-    step = dataclasses.replace(given.step(0), may_be_proved=False)
+    given = StepInputs(model, row.batch, row.compute, row.collate, row.samples, "generate")
+    step = dataclasses.replace(given.step(0), may_be_proved=False, weighs_labels=row.batch is not None)
     *_, report = StepAudit(None, None, row.architecture).reports_of(step)
     return report
 
@@ -252,7 +318,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    text = page([*rows_of_transformers(), *rows_of_trl(), *rows_of_trainers()])
+    text = page([*rows_of_transformers(), *rows_of_trl(), *rows_of_trainers(), *rows_of_policies()])
     arguments.page.write_text(text, encoding="utf-8")
 
 

@@ -223,6 +223,14 @@ class ModelAdapter(ABC):
         """The same weights with other attention backends, by name."""
         yield from ()
 
+    def square_masks(self, mask: Tensor) -> Mapping[str, Tensor]:
+        """A padding mask [row, token] with what else the model hides, as masks [row, 1, token, token] by their kind.
+
+        `call` takes each of them as its mask. Empty if the model takes none, or hides more than pads and later tokens.
+        """
+        del mask
+        return {}
+
     def reload_methods(self) -> Mapping[str, Callable[[], Self]]:
         """The same model after copying, saving or loading it, by name."""
         copied = copy_sharing_parameters if is_large(self.module) else copy.deepcopy

@@ -5,20 +5,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from orderproof.cast_on_use import source_of
+from orderproof.cast_on_use import CastOnUse, source_of
 
 _INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}  # by their width [bytes]
 
 
-def weight_bits(module: nn.Module) -> dict[str, int]:
+def weight_bits(module: nn.Module, *, own: bool = False) -> dict[str, int]:
     """The sum of the bits of each parameter and buffer, by name, shape and dtype; none of a meta tensor.
 
     A change of one element changes the sum. An exchange of elements does not.
+
+    ``own``: only of tensors in memory of their own. One that is cast where it is used has that of another model, and
+    cannot be written.
     """
     return {
         f"{name} {list(x.shape)} {x.dtype}": _sum_of_bits(source_of(x).detach())
         for name, x in (*module.named_parameters(), *module.named_buffers())
-        if x.device.type != "meta"
+        if x.device.type != "meta" and not (own and isinstance(x, CastOnUse))
     }
 
 

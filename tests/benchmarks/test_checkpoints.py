@@ -55,3 +55,10 @@ def test_a_model_that_is_too_large_for_float64_has_a_growth_in_seconds() -> None
     small = checkpoints.Size(100_000_000, 0.2, 0.1, 0.2, costs[0])
     large = checkpoints.Size(300_000_000, 0.6, 0.3, None, costs[1])
     assert large.growth(small) == ("10.0", "")
+
+
+def test_a_page_keeps_the_section_that_is_written_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    assert checkpoints.ideas_of(path) == ""
+    path.write_text(f"# Benchmarks\n\nold\n\n{checkpoints.IDEAS}\n\n- one\n", encoding="utf-8")
+    assert checkpoints.ideas_of(path) == f"\n{checkpoints.IDEAS}\n\n- one\n"

@@ -17,6 +17,6 @@ def numpy_engine(place: Path, difference: str = "", *, name: str = "numpy", side
     file.write_text(difference, encoding="utf-8")
     return EnvironmentEngine(
         name=name, title="an engine in numpy", distribution="numpy", side=str(side), target=sys.executable,
-        abilities=frozenset({"prefill", "chunks", "batch", "greedy"}), variables={"DIFFERENCE_FILE": str(file)},
-        requirements=Requirements("numpy", "2.4.6"),
+        abilities=frozenset({"prefill", "chunks", "batch", "greedy", "prefix"}),
+        variables={"DIFFERENCE_FILE": str(file)}, requirements=Requirements("numpy", "2.4.6"),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import struct
 import sys
 import time
@@ -75,6 +76,9 @@ class Model:
             time.sleep(60)
         if self.difference == "ends":
             os._exit(0)
+        if self.difference == "the engine is killed":
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
         values = self.forward(row, range(len(row)))
         if self.difference == "not a number":
             values[2] = math.nan
@@ -87,6 +91,16 @@ class Model:
             first += (index > 0) * (self.difference == "positions plus one")
             positions += range(first, first + size)
         return self.forward(row, positions)
+
+    def prefix(self, earlier, row):
+        shared = next(index for index, (a, b) in enumerate(zip(earlier, row, strict=True)) if a != b)
+        positions = list(range(len(row)))
+        if self.difference == "positions restart after a prefix":
+            positions[shared:] = range(len(row) - shared)
+        if self.difference == "blocks of another prompt":
+            row = [*earlier[: shared + 4], *row[shared + 4 :]]
+        hidden = np.arange(len(row))[:, None] < shared
+        return np.ma.array(self.forward(row, positions), mask=np.tile(hidden, 99))
 
     def batch(self, rows):
         longest = max(map(len, rows)) if self.difference == "pads counted" else 0

@@ -108,12 +108,22 @@ def test_an_engine_that_agrees_passes_every_law_although_it_prints(name: str, pl
     assert "numpy" in report.versions
 
 
+@pytest.mark.parametrize("difference", ["positions restart after a prefix", "blocks of another prompt"])
+def test_a_wrong_cache_of_a_shared_beginning_is_found_after_it(difference: str, place: Path) -> None:
+    (finding,) = audit("arch:llama", against=numpy_engine(place, difference), laws=["same_shared_prefix"]).findings
+    assert finding.verdict == "refuted", finding.reason
+    assert finding.port is not None
+    assert finding.port.first_token == 48
+    assert "a prompt of 60 tokens after one with the same beginning" in finding.reason
+
+
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
         ("crashes", "numpy ended its process, which was ended by SIGABRT: model.cpp:7: ASSERT(n > 0) failed"),
         ("hangs", "numpy was not done after 2 s: give it more with --timeout"),
         ("ends", "numpy ended its process, which ended with exit code 0"),
+        ("the engine is killed", "numpy ended its process, which all its checkpoints share"),
         ("not a number", "numpy: it returned a value that is not finite, first at token 2 of row 0"),
     ],
 )

@@ -93,6 +93,16 @@ def test_a_step_that_fails_leaves_nothing(
     assert make()
 
 
+def test_another_version_leaves_pins_that_do_not_fit_to_pip(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    steps = Steps(monkeypatch, "numpy==2.4.6", "ERROR: ResolutionImpossible: for help visit a page")
+    with pytest.raises(EngineError, match="tiny@1.0 cannot be installed: ResolutionImpossible"):
+        make()
+    steps.commands.clear()
+    assert install(Environment("tiny", "0.9"), NEEDS, lambda python: None)
+    asked = [command[-2:] for command in steps.commands if "install" in command]
+    assert asked == [["tiny-engine==0.9", "numpy==2.4.6"], ["tiny-engine==0.9", "numpy"]]
+
+
 def test_an_engine_that_cannot_be_imported_or_a_key_press_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:

@@ -226,11 +226,6 @@ def test_the_logits_of_a_fused_head_are_seen_where_they_are_those_of_its_log_pro
     assert expected in caplog.text
 
 
-def test_a_trainer_that_makes_its_own_labels_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    TrainerAudit(trainer_of(tmp_path, llama()))._audit([[{"prompt": "a"}, {"prompt": "b"}]])
-    assert "Trainer makes the labels of its loss itself; expected labels in its batch" in caplog.text
-
-
 class Module(nn.Module):
     """A module as Lightning knows it, whose parts return the logits."""
 

@@ -44,7 +44,7 @@ def step(act, first=1, other_tokens=False):
 
 
 def ends():
-    return step(lambda: os.kill(os.getpid(), signal.SIGSEGV), 3)
+    return step(lambda: os.kill(os.getpid(), signal.SIGSEGV), 5)
 
 
 def ends_later():
@@ -52,7 +52,7 @@ def ends_later():
 
 
 def waits():
-    return step(lambda: time.sleep(9), 3)
+    return step(lambda: time.sleep(9), 5)
 
 
 def waits_at_once():

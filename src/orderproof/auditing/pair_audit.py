@@ -77,13 +77,12 @@ def _evidence(run: PairRun, result: PairResult) -> PortEvidence:
         )
         for index, each in result.changed
     )  # fmt: skip
-    differing = [each for each in result.results if each.verdict == "refuted"]
     return PortEvidence(
         engine=second.name, version=second.version, first_engine=first.name, first_version=first.version,
         tokens=0 if result.call is None else result.call.length, causes=causes,
         first_token=None if profile is None else profile.first,
         growth=() if profile is None or profile.first is None else profile.growth(),
-        explained=bool(causes) and all(each.explanation.is_complete for each in differing),
+        explained=bool(causes) and all(result.explanations[index].is_complete for index in result.differing),
     )  # fmt: skip
 
 
@@ -91,9 +90,8 @@ def _remedy(run: PairRun, result: PairResult) -> str:
     """The change that the one engine needs that differs from the reference."""
     if result.verdict != "refuted":
         return ""
-    differing = [index for index, each in enumerate(result.results) if each.verdict == "refuted"]
-    if len(differing) != 1:
+    if len(result.differing) != 1:
         return "Audit the checkpoint against each engine alone."
-    (index,) = differing
+    (index,) = result.differing
     text = phrases.remedy_text(run.runs[index], result.results[index])
     return f"{run.pair.engines[index].name} differs from the reference, and the other does not. {text}"

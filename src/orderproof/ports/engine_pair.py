@@ -10,7 +10,7 @@ setting of B alone is what changed from A to B.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,8 +27,9 @@ from orderproof.ports.comparison import (
     tolerance,
 )
 from orderproof.ports.engine_process import EngineLimits
+from orderproof.ports.engine_side.serving import Output
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
-from orderproof.ports.explanation import FoundCause
+from orderproof.ports.explanation import Explanation, FoundCause
 from orderproof.ports.port_run import PortResult, PortRun
 from orderproof.ports.reference import Reference
 from orderproof.records.audit import Verdict
@@ -63,15 +64,31 @@ class PairResult:
     call: PortCall | None = None
     profile: Profile | None = None  # of the second against the first
     results: tuple[PortResult, ...] = ()  # of each against the reference, if they differ
+    with_older_keys: bool = False  # they differ on a checkpoint with the keys of older versions
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """The explanation of the difference of each engine from the reference."""
+        reads = [self.with_older_keys and each.with_older_keys is not None for each in self.results]
+        pairs = zip(self.results, reads, strict=True)
+        return tuple(each.older_explanation if older else each.explanation for each, older in pairs)
+
+    @property
+    def differing(self) -> tuple[int, ...]:
+        """The indices of the engines that differ from the reference."""
+        left = [(self.with_older_keys and each.with_older_keys) or each.profile for each in self.results]
+        refuted = [each.verdict == "refuted" for each in self.results]
+        return tuple(i for i, each in enumerate(left) if refuted[i] and (each is None or each.first is not None))
 
     @property
     def changed(self) -> tuple[tuple[int, FoundCause], ...]:
         """The settings that explain the difference of one engine alone, with its index."""
-        settings = [{_setting(each) for each in result.explanation.causes} for result in self.results]
+        found = self.explanations
+        settings = [{_setting(each) for each in explanation.causes} for explanation in found]
         return tuple(
             (index, each)
-            for index, result in enumerate(self.results)
-            for each in result.explanation.causes
+            for index, explanation in enumerate(found)
+            for each in explanation.causes
             if _setting(each) not in settings[1 - index]
         )
 
@@ -120,11 +137,25 @@ class PairRun:
         said = "; ".join(f"{run.engine.name} {text}" for run, text in zip(self.runs, texts, strict=True))
         if all(_is_refused(run) for run in self.runs):
             return PairResult("undecided", f"nothing is compared: {said}")
+        if any(run.first_run.load_failure and not run.first_run.refused for run in self.runs):
+            return PairResult("undecided", said)  # an engine died, hung or is not there
         same = [(_is_refused(run), run.needs_older_keys) for run in self.runs]
         return PairResult("held" if same[0] == same[1] else "refuted", said)
 
     def _call_result(self, law: PortLaw, call: PortCall) -> PairResult:
-        outputs = [run.output(law) for run in self.runs]
+        """The result on the checkpoint as it is saved, or with the keys of older versions, which an engine may read."""
+        result = self._compared(law, call, [run.output(law) for run in self.runs])
+        runs = [None if run.needs_older_keys else run.older_run for run in self.runs]
+        older = [run.outputs[call] for run in runs if run is not None and call in run.outputs]
+        if result.verdict != "held" or len(older) < 2:
+            return result
+        again = self._compared(law, call, older)
+        if again.verdict != "refuted":
+            return result
+        keys = ", ".join(self.runs[0].older_keys)
+        return replace(again, with_older_keys=True, reason=f"with {keys} added to config.json, {again.reason}")
+
+    def _compared(self, law: PortLaw, call: PortCall, outputs: Sequence[Output | str]) -> PairResult:
         failed = [output for output in outputs if isinstance(output, str)]
         if failed:
             said = [

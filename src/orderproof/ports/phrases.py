@@ -20,6 +20,8 @@ def call_text(call: PortCall) -> str:
         return f"{call.length} tokens in {count} calls with a cache"
     if call.kind == "batch":
         return f"a batch of rows of {', '.join(str(len(row)) for row in call.rows)} tokens"
+    if call.kind == "prefix":
+        return f"a prompt of {call.length} tokens after one with the same beginning"
     return f"{call.count} tokens after a prompt of {call.length}"
 
 

@@ -163,7 +163,7 @@ class Reference:
             pads = next((c.pads for c in changes if c.pads is not None), None)
             if call.kind == "batch" and pads is not None:
                 return self._with_pads(model, call, masked=pads == "masked")
-            rows = [torch.tensor([row]) for row in call.rows]
+            rows = [torch.tensor([row]) for row in call.compared_rows]
             ids = [None] * len(rows) if positions is None else [torch.tensor([each]) for each in positions]
             pairs = zip(rows, ids, strict=True)
             return [self._forward(model, row, positions=each)[0].double().numpy() for row, each in pairs]

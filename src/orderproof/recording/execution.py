@@ -7,6 +7,7 @@ then falls by about 2**-29; a dependence does not.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
@@ -133,6 +134,9 @@ def relative_difference(first: Tensor, second: Tensor) -> float:
     if first.numel() == 0:
         return 0.0
     a, b = widened(first), widened(second)
+    sizes = [float(x.abs().max()) for x in (a, b)]
+    if all(map(math.isfinite, sizes)):  # of most tensors, in a fourth of the time
+        return float((a - b).abs().max()) / (max(sizes) or 1.0)
     same = (a == b) | (a.isnan() & b.isnan())
     if bool(same.all()):
         return 0.0

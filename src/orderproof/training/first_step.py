@@ -46,12 +46,15 @@ class FirstStepAudit:
         name: str,
         wrapped: object,
         share: float,
+        spent: float = 0.0,
+        weighs_labels: bool = False,
         logits_of: Callable[[Any], nn.Module] | None = None,
     ) -> Report | None:
         """Audit a step on the model of the run; None if it cannot be. Raises `FailedStepError` if asked to.
 
         `holders` have counters that a call may change, `wrapped` is the model as the run calls it, `share` the part of
-        a step that one call of the loss is, and `logits_of` finds the part of the model whose outputs are the logits.
+        a step that one call of the loss is, `spent` the time that the audit took already [s]. The loss may weigh labels
+        by preferences or rewards. `logits_of` finds the part of the model whose outputs are the logits.
         """
         try:
             check_is_whole(model, wrapped)
@@ -61,9 +64,9 @@ class FirstStepAudit:
                 limited = _LimitedLoss(loss)
                 step = TrainingStep(
                     part, TrainingBatch.of(batch), limited, tries=2, may_be_copied=copied, may_be_proved=False,
-                    is_of_run=True,
+                    is_of_run=True, weighs_labels=weighs_labels,
                 )  # fmt: skip
-                found, cost = self._report(step, limited, name, share)
+                found, cost = self._report(step, limited, name, share, spent)
         except Exception as error:  # noqa: BLE001 - the run must go on
             self.refuse(failure_reason(error))
             return None
@@ -80,14 +83,16 @@ class FirstStepAudit:
         """Say in the log that there is no audit."""
         log.warning("orderproof: the first step is not audited: %s", reason)
 
-    def _report(self, step: TrainingStep, limited: _LimitedLoss, name: str, share: float) -> tuple[Report, str]:
+    def _report(
+        self, step: TrainingStep, limited: _LimitedLoss, name: str, share: float, spent: float
+    ) -> tuple[Report, str]:
         """The report, with a note of its cost."""
         began = time.perf_counter()
         step.gradients(step.batch)
         step_time = (time.perf_counter() - began) / share
-        limited.end = began + max(STEPS * step_time, LEAST_SECONDS)
+        limited.end = began - spent + max(STEPS * step_time, LEAST_SECONDS)
         *_, report = StepAudit(self.laws, None, name).reports_of(step)
-        took = time.perf_counter() - began
+        took = time.perf_counter() - began + spent
         cost = f"The audit took {took:.2g} s, as long as {took / step_time:.2g} steps of {step_time:.2g} s."
         return report.model_copy(update={"notes": (*report.notes, cost)}), cost
 

@@ -20,33 +20,47 @@ from torch.nn import functional
 
 from orderproof.auditing.api import audit_context
 from orderproof.auditing.decide.relation import ProofOptions
+from orderproof.auditing.decide.theorem_certificates import with_rechecked_theorems
+from orderproof.auditing.decide.theorems import prove_theorems, theorem_of_the_program, without_theorem
 from orderproof.auditing.decide.verdict import prove_law
+from orderproof.auditing.explain.findings import finding_of
 from orderproof.errors import UnsupportedCallError
-from orderproof.laws import find_proved_law
+from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.laws.training import TrainingBatch, TrainingStep
+from orderproof.models.axes import OutputAxes, TokenRun
 from orderproof.models.plain_module import from_module
 from orderproof.models.process_state import preserved_settings
+from orderproof.models.sample import BATCH_SIZE, Sample, seeded_generator, token_labels
+from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.models.subject import (
+    MIN_DEFAULT_LENGTH,
+    Subject,
+    count_parameters,
+    prime_length,
+    tensor_sizes,
+)
 from orderproof.recording.owned_state import shared_walks
-from orderproof.records.audit import Finding
+from orderproof.records.audit import Finding, Scope, Theorem
 
 CLAIM = "proved of the cross-entropies of the loss for every label, in rows without pads and packed documents"
 SHORT = 12  # [tokens] of the rows that the terms are recorded with
+OUTPUT = "output"  # the name of the only output of a module
+AXES = OutputAxes((BATCH_SIZE, SHORT, 1), row=0, tokens=(TokenRun(1),), source="as stated")
 _TOLERANCE = 1e-5  # relative: the outputs that the cross-entropy gets are those of the model
 
 
 def prove_terms(step: TrainingStep, finding: Finding, law: str) -> Finding:
     """A finding that holds by measurement, with a proof of the law for the terms if there is one.
 
-    A theorem for every length is looked for on a few tokens, and first without masks: models of transformers look into
-    them. Where there is none, a proof is looked for at the length of the batch, which is that of the measurement.
+    A theorem for every length is looked for first without masks: models of transformers look into them. It is proved
+    on few tokens, and the measurement is that of calls which have to agree with it. Where there is none, a proof is
+    looked for at one length.
     """
-    every, found = tuple(step.batch.roles), None
+    every = tuple(step.batch.roles)
     for roles in dict.fromkeys((("tokens", "labels"), every)):
-        found = _proof(step, law, roles, SHORT)
-        if found is not None and found.theorem is not None and found.theorem.proved:
-            return _proved(step, finding, found, roles)
-    if step.batch.tokens.shape[1] > SHORT:
-        found = _proof(step, law, every, step.batch.tokens.shape[1])
+        if (theorem := _theorem(step, finding, find_proved_law(law), roles)) is not None:
+            return _proved(step, finding, theorem, roles)
+    found = _proof_at_one_length(step, find_proved_law(law), every)
     return finding if found is None else _proved(step, finding, found, every)
 
 
@@ -59,15 +73,38 @@ def _proved(step: TrainingStep, finding: Finding, proof: Finding, roles: Sequenc
     )
 
 
-def _proof(step: TrainingStep, law: str, roles: Sequence[str], length: int) -> Finding | None:
-    """The proof for a batch of tensors with these roles; None if there is none."""
+def _theorem(step: TrainingStep, finding: Finding, law: ProvedLaw, roles: Sequence[str]) -> Finding | None:
+    """A finding with the theorem for a batch of tensors with these roles, which the recheck accepts; None without."""
     try:
-        terms = _Terms(step, roles, length)
+        terms = _Terms(step, roles, SHORT)
+        terms.check()
+        context = audit_context(terms.subject())
+        calls = context.open_calls
+
+        def theorem() -> Theorem:
+            found = prove_theorems(calls, law, DEFAULT_SETTING)[OUTPUT]
+            has_axes = calls.has_axes(DEFAULT_SETTING, OUTPUT, AXES)
+            return found if has_axes or not found.proved else without_theorem("its output has other axes")
+
+        with preserved_settings("terms"), shared_walks():
+            found = theorem_of_the_program(context, calls, DEFAULT_SETTING, theorem)
+            scope = Scope(length=context.length)
+            of_terms = finding_of(law, "proved", "", expected="holds", scope=scope, output=OUTPUT, theorem=found)
+            of_terms = with_rechecked_theorems(context, DEFAULT_SETTING, of_terms, always=True)
+    except Exception:  # noqa: BLE001 - the code of the user may fail in any way without a mask
+        return None
+    return of_terms if of_terms.theorem is not None and of_terms.theorem.proved else None
+
+
+def _proof_at_one_length(step: TrainingStep, law: ProvedLaw, roles: Sequence[str]) -> Finding | None:
+    """The proof at one length; None if there is none."""
+    try:
+        terms = _Terms(step, roles, step.batch.tokens.shape[1])
         terms.check()
         context = audit_context(from_module(terms, terms.example, name="terms"))
         with preserved_settings("terms"), shared_walks():
-            (found,) = prove_law(context, find_proved_law(law), ProofOptions(other_calls=False, search_witness=False))
-    except Exception:  # noqa: BLE001 - the code of the user may fail in any way without a mask
+            (found,) = prove_law(context, law, ProofOptions(other_calls=False, search_witness=False))
+    except Exception:  # noqa: BLE001 - as above
         return None
     return found if found.verdict == "proved" else None
 
@@ -90,6 +127,21 @@ class _Terms(nn.Module):
         """Two rows of tokens: a loss that takes them one by one must not look like one that takes all."""
         rows = self.step.batch.tokens[:2, : self.length]
         return rows if len(rows) == 2 else torch.cat([rows, rows.roll(1, 1)])
+
+    def subject(self) -> Subject:
+        """The subject of the terms, whose axes are known."""
+        length = prime_length(MIN_DEFAULT_LENGTH, tensor_sizes(self) | {BATCH_SIZE})
+        return Subject(
+            name="terms", model_kind="causal_lm", module=self, token_axes=(1,), parameter_count=count_parameters(self),
+            layer_count=None, default_length=length, max_length=None, device="cpu", draw=self._drawn,
+            output_axes={OUTPUT: AXES},
+        )  # fmt: skip
+
+    def _drawn(self, length: int, seed: int) -> Sample:
+        """Two rows of tokens of the batch, drawn."""
+        used = torch.unique(self.step.batch.tokens[self.step.batch.real])
+        places = torch.randint(len(used), (BATCH_SIZE, length), generator=seeded_generator(seed))
+        return Sample((used[places.to(used.device)],), token_labels(length))
 
     def forward(self, tokens: Tensor) -> Tensor:
         logits = self._logits(tokens)

@@ -5,21 +5,25 @@
 The micro-batches of the first step are those that the run trains on: they come from its own collator and packing. The
 loss is what its `training_step` would back-propagate, so accumulation and the count of labels are its own. The
 SFTTrainer of TRL is audited too; the logits of its fused head are made visible. Trainers of preferences and rollouts
-are not, since their batches have no labels.
+make labels in their loss: the audit begins when that is first called, and is about the log-probabilities in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from transformers import TrainerCallback
 
+from orderproof.errors import failure_reason
 from orderproof.laws.training import TrainingBatch
 from orderproof.training.first_step import FirstStepAudit
 from orderproof.training.fused_head import visible_logits
+from orderproof.training.kept_run import check_is_whole, kept_run
 from orderproof.training.micro_batches import MicroBatches, some_rows
+from orderproof.training.policy_step import PolicyStep
 
 
 class TrainerAudit(TrainerCallback):  # type: ignore[misc]
@@ -59,10 +63,8 @@ class TrainerAudit(TrainerCallback):  # type: ignore[misc]
 
     def _audit(self, samples: Sequence[Any]) -> None:
         trainer = self.trainer
-        if not all("labels" in TrainingBatch.roles_of(part) for part in samples):
-            self.audit.refuse(
-                f"{type(trainer).__name__} makes the labels of its loss itself; expected labels in its batch"
-            )
+        if not all(map(_has_labels, samples)):
+            self._await_loss()
             return
         parts = MicroBatches.of([some_rows(part) for part in samples])
 
@@ -74,6 +76,43 @@ class TrainerAudit(TrainerCallback):  # type: ignore[misc]
                 trainer.model, parts.batch, loss, trainer, trainer.accelerator, name=type(trainer).__name__,
                 wrapped=trainer.model_wrapped, share=parts.share_of(samples),
             )  # fmt: skip
+
+    def _await_loss(self) -> None:
+        """Audit the labels that the trainer makes when its loss is called for the first time."""
+        trainer, own = self.trainer, vars(self.trainer).get("compute_loss")
+
+        def first(model: Any, inputs: Any, *more: Any, **named: Any) -> Any:
+            if own is None:
+                del trainer.compute_loss
+            else:
+                trainer.compute_loss = own
+            self._audit_policy(lambda: trainer.compute_loss(model, dict(inputs), *more, **named))
+            return trainer.compute_loss(model, inputs, *more, **named)
+
+        trainer.compute_loss = first
+
+    def _audit_policy(self, objective: Callable[[], Any]) -> None:
+        trainer, began = self.trainer, time.perf_counter()
+        try:
+            check_is_whole(trainer.model, trainer.model_wrapped)
+            with visible_logits(trainer.model), kept_run(trainer.model, trainer, trainer.accelerator):
+                step = PolicyStep.of(trainer.model, objective)
+        except Exception as error:  # noqa: BLE001 - the run must go on
+            self.audit.refuse(f"{type(trainer).__name__} has no labels in its batch, and {failure_reason(error)}")
+            return
+        batch = some_rows(step.batch)
+        share = MicroBatches.of([batch]).share_of([step.batch] * trainer.args.gradient_accumulation_steps)
+        with visible_logits(trainer.model):
+            self.audit.run(
+                trainer.model, batch, step.loss, trainer, trainer.accelerator, name=type(trainer).__name__,
+                wrapped=trainer.model_wrapped, share=share, spent=time.perf_counter() - began, weighs_labels=True,
+            )  # fmt: skip
+
+
+def _has_labels(part: Any) -> bool:
+    """True for a batch with labels of tokens; those of whole rows, as in KTO, are none."""
+    labels = TrainingBatch.roles_of(part).get("labels")
+    return labels is not None and part[labels].dim() == 2
 
 
 def _step_loss(trainer: Any, model: Any, parts: Sequence[Any]) -> Any:

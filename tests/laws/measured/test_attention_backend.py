@@ -15,6 +15,7 @@ from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decod
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
 from orderproof.laws.measured.measured_law import MeasuredLaw
+from orderproof.models.load import load
 from orderproof.records.audit import Finding
 
 
@@ -101,3 +102,36 @@ def test_dropout_is_no_difference_and_what_must_differ_in_training_is_not_compar
     assert found.measurement.comparisons[-1].reason == said
     assert (found.measurement.comparisons[-1].float32 is None) == bool(said)
     assert found.verdict == "held"
+
+
+@pytest.fixture(scope="module")
+def llama() -> ModelAdapter:
+    build = load("arch:llama", tiny=True).build_adapter
+    assert build is not None
+    return build()
+
+
+def test_masks_of_four_axes_are_compared_for_information(llama: ModelAdapter) -> None:
+    """Eager attention of transformers adds booleans and integers to the scores."""
+    finding = measured(llama)
+    assert finding.measurement is not None
+    difference = {each.description: each.float32 or 0.0 for each in finding.measurement.comparisons}
+    assert finding.verdict == "held"
+    for kind in ("booleans", "integers"):
+        what = f"eager, a mask of {kind} [row, 1, token, token]"
+        assert difference[what] > 0.1
+        assert f"{what}, hides other tokens than the same padding mask" in finding.reason
+    assert difference["eager, a mask of floats [row, 1, token, token]"] < 1e-5
+    assert difference["own backend, a mask of booleans [row, 1, token, token]"] < 1e-5
+
+
+def test_a_gap_in_position_ids_is_named_with_the_calls_that_it_cuts(llama: ModelAdapter) -> None:
+    law = find_law("use_cache")
+    assert isinstance(law, MeasuredLaw)
+    finding = measure_law(llama, law, CachedCalls(llama), kind="causal_lm")
+    assert finding.measurement is not None
+    compared = [each.description for each in finding.measurement.comparisons]
+    assert "use_cache on, padded on the left" in compared
+    assert "use_cache on, without position ids and mask" in compared
+    assert finding.verdict == "held"
+    assert "a gap in position ids cuts the sequence in a call without a cache, and not in one with" in finding.reason

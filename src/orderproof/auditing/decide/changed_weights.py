@@ -54,14 +54,15 @@ def _sum_of_absolute_values(x: Tensor) -> Tensor:
 def with_changed_weights(finding: Finding, changed: Sequence[str], subject: Subject) -> Finding:
     """The finding of a law during which the model changed these parameters and buffers.
 
-    Outputs that agreed are no evidence if a weight changed; a violation that was seen stays one. A buffer that is not
-    saved is derived, and a comparison was repeated on the model as it was before: see `comparison_runs`.
+    Outputs that agreed are no evidence if a parameter changed; a violation that was seen stays one. A buffer may be
+    written by every call, as the cache of a model that is served, and a difference was repeated on the model as it was
+    before: see `comparison_runs`.
     """
-    if not changed:
+    if not changed or finding.verdict in ("undecided", "not_applicable"):
         return finding
     names = ", ".join(changed[:CHANGES_SHOWN]) + (", ..." if len(changed) > CHANGES_SHOWN else "")
-    saved = subject.module.state_dict().keys()
-    if finding.verdict == "refuted" or not any(name in saved for name in changed):
+    parameters = {name for name, _ in subject.module.named_parameters()}
+    if finding.verdict == "refuted" or parameters.isdisjoint(changed):
         note = f"the model changed {names} while the law was measured"
         return finding.model_copy(update={"reason": "; ".join(part for part in (finding.reason, note) if part)})
     return undecide(finding, f"the model changed its own weights while the law was measured: {names}")

@@ -172,12 +172,6 @@ class SubjectExecution:
         if by_operators and captured is not None and not (captured.branches or captured.nested):
             self._exact.add(_key_of_shapes(inputs, executor))
 
-    def note_rounds_nowhere_as(
-        self, other: SubjectExecution, inputs: tuple[Tensor, ...], executor: Executor
-    ) -> None:  # fmt: skip
-        """Note the same where it follows from the operators of a run with other weights."""
-        self._exact |= {_key_of_shapes(inputs, executor)} & other._exact
-
     def rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> bool:
         """True if this was noted of an equal run."""
         return not self._exact.isdisjoint((_key_of_shapes(inputs, executor), _key(inputs, executor)))

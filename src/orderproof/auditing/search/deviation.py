@@ -32,8 +32,8 @@ def measured_deviation(
     length, known = runs.context.token_count, runs.context.with_own_weights
     changes = [change for change, _, _ in runs.law.proof_cases(length, runs.context.batch_size)]
     stand_in = runs.stand_in if of_all_weights and changes else None
-    if stand_in is not None and stand_in.agree(length, changes):
-        changes = changes[len(changes) // 2 :][:1]
+    if stand_in is not None and (of_entries or stand_in.agree(length, changes)):
+        changes = changes if of_entries else changes[len(changes) // 2 :][:1]
         if of_entries or runs.law.name in known:
             found, contradicts = _deviation_of_changes(stand_in, stand_in, length, changes)
             if not contradicts:

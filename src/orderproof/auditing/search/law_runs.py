@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Self
@@ -151,23 +150,11 @@ class LawRuns:
 
     def rounding_noise(self, inputs: tuple[Tensor, ...], executor: Executor, size: float = 0.0) -> float:
         """The relative rounding error of a run, as far as a difference of this size needs it."""
-        if self._rounds_nowhere(inputs, executor):
+        if self.runs.rounds_nowhere(inputs, executor):
             return epsilon(self.runs.known_outputs(inputs, executor)[self.output])
         noise = self.runs.known_noise(inputs, executor, self.output, lambda: self._noise_of(inputs, executor))
         # In its own dtype the noise is part of what is reported of a witness.
         return noise.of_a_difference(size if executor != "model" else 0.0)
-
-    def _rounds_nowhere(self, inputs: tuple[Tensor, ...], executor: Executor) -> bool:
-        """True if a run in float64 has no part in a narrower dtype, of a large model as matrices of low rank show it.
-
-        Only what follows from the operators of a run counts: no weights decide which operators run.
-        """
-        if not self.runs.rounds_nowhere(inputs, executor) and executor == "float64 copy" and self.weights == "given":
-            if self.stand_in is not None:
-                with suppress(ExecutorUnavailable):
-                    self.stand_in.rounding_noise(inputs, executor)
-                self.runs.note_rounds_nowhere_as(self.stand_in.runs, inputs, executor)
-        return self.runs.rounds_nowhere(inputs, executor)
 
     def _noise_of(self, inputs: tuple[Tensor, ...], executor: Executor) -> RoundingNoise:
         runs, name, in_float64 = self.runs, self.output, executor != "model"

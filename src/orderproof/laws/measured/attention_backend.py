@@ -1,6 +1,7 @@
 """OP501 attention_backend: all attention backends, and train mode without dropout, give the same output.
 
     f_eager(x) = f_sdpa(x) = f_flex(x)      plain, padded on either side, and with positions that restart within a row
+    f(x, 2-D mask) = f(x, 4-D mask)         for information: masks of booleans, integers and floats
     f_train(x) = f_eval(x)                  where every dropout is 0
 
 Outputs at pad tokens are not compared: softmax over an empty row is NaN in one backend and zero in another. A model
@@ -24,6 +25,7 @@ from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
 
 PADS = 2
+OWN = "own backend"
 RANDOMNESS_SETTINGS = ("drop", "jitter", "augment", "mask_time_prob", "mask_feature_prob")
 
 
@@ -43,6 +45,7 @@ class AttentionBackend(MeasuredLaw):
                 yield Comparison(
                     f"{name}, with position ids that restart", partial(_compare_backend, name=name, restart=True)
                 )
+        yield from _square_masks(calls)
         yield Comparison(
             "train mode without dropout",
             _compare_train_mode,
@@ -51,6 +54,35 @@ class AttentionBackend(MeasuredLaw):
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_every_token(calls)
+
+
+def _square_masks(calls: CachedCalls) -> Iterator[Comparison]:
+    """Masks [row, 1, token, token] that say the same as a padding mask.
+
+    A difference decides nothing: few models state which of them they take. The questions `boolean_mask` and
+    `integer_mask` of `orderproof conventions` say how an attention function reads them.
+    """
+    kinds = calls.adapter.square_masks(torch.ones(1, calls.default_length, dtype=torch.bool))
+    for name in (OWN, *calls.attention_backends) if kinds else ():
+        for kind in kinds:
+            what = f"{name}, a mask of {kind}s [row, 1, token, token]"
+            yield Comparison(
+                what, partial(_compare_square_mask, name=name, kind=kind), informational=True,
+                note=f"{what}, hides other tokens than the same padding mask [row, token]",
+            )  # fmt: skip
+
+
+def _compare_square_mask(calls: CachedCalls, *, name: str, kind: str) -> OutputPair:
+    """The last tokens are pads, which do not change the position of another one."""
+    mask = torch.ones(calls.default_tokens.shape[:2], dtype=torch.bool)
+    mask[0, calls.default_length - PADS :] = False
+    square = calls.adapter.square_masks(mask)[kind]
+    other = calls if name == OWN else calls.attention_backends[name]
+    expected = calls.forward(calls.default_tokens, mask=mask)
+    actual = other.forward(calls.default_tokens, mask=square)
+    if expected.shape[:2] != mask.shape:
+        raise UnsupportedCallError("it does not give one output per token")
+    return expected[mask], actual[mask]
 
 
 def _compare_backend(

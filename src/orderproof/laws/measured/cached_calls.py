@@ -308,8 +308,8 @@ class CachedCalls:
 
     def _weights_of(self, key: torch.dtype | tuple[str, ...]) -> list[dict[str, int]]:
         if isinstance(key, torch.dtype):
-            return [weight_bits(self._loaded[key].adapter.module)]
-        return [weight_bits(each.module) for each, _ in self._changed_models[key].values()]
+            return [weight_bits(self._loaded[key].adapter.module, own=True)]
+        return [weight_bits(each.module, own=True) for each, _ in self._changed_models[key].values()]
 
     def for_adapter(
         self, adapter: ModelAdapter, *, wide: torch.dtype | None = None, first: PristineModel | None = None

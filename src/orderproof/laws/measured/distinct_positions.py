@@ -12,6 +12,9 @@ A table of absolute positions that was computed with too few bits has equal rows
 bucket by design, absolute positions may not, and only absolute positions change the output of a single token. So if
 that output changes with the position at all, it must change with every position.
 
+A large model is compared at the first and the last positions with its own weights, and at all of them with matrices of
+low rank, unless a table of positions may be among the weights. The reference of bfloat16 is then in float32.
+
 bfloat16 has 8 significant bits: it represents 769 of the integers below 4096. Position ids or angles in it collapse.
 Source: huggingface/diffusers#13920 (all image tokens at one position under autocast), deepspeedai/DeepSpeed#4932.
 """

@@ -14,6 +14,9 @@ far from it. With n(p) = |f(x; p + 1) - f(x; p)| for all tokens shifted by p,
 
     n(p) <= MAX_STEP_RATIO max(n(near), eps) + ANGLE_ROUNDING_UNITS p 2^-24.
 
+A large model is compared at the largest p with its own weights, and at all of them with matrices of low rank, unless a
+table of positions may be among the weights. The reference of bfloat16 is then in float32.
+
 The law finds rounding that grows with the position: frequencies or positions in half precision. Rounding to 8 bits
 moves a frequency by up to 2^-9 of its value, and the angle at p = 1000 by 2 radians. Shifting all tokens together
 does not show it if only distances matter. No p is a power of two: those are exact in every precision. The reference

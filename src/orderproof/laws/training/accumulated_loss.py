@@ -29,6 +29,8 @@ class AccumulatedLoss(TrainingLaw):
     """The law of this module."""
 
     def inapplicable_reason(self, step: TrainingStep) -> str | None:
+        if step.weighs_labels:
+            return "the loss weighs labels by preferences or rewards"
         return "the batch has one row" if len(step.batch.tokens) < 2 else None
 
     def comparisons(self, step: TrainingStep) -> Iterator[TermComparison]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from orderproof.laws.training.scored_labels import ScoredLabel
 from orderproof.laws.training.training_law import Blame, TermComparison, TokenOfBatch, TrainingLaw
-from orderproof.laws.training.training_step import ScoredLabel, TrainingStep
+from orderproof.laws.training.training_step import TrainingStep
 
 TWICE = "Shift labels once: pass the labels as they are, equal to the tokens, or use a loss that does not shift them."
 NOT = "Shift labels once: compare the logits of all tokens but the last with the labels of all tokens but the first."

@@ -23,7 +23,7 @@ from orderproof.laws.training.training_law import TermComparison, TokenOfBatch, 
 from orderproof.laws.training.training_step import TrainingStep
 
 Change = tuple[int, int, list[int]]  # a row, an output of it, and the tokens of the row that change
-OUTPUTS_TRIED = 4
+OUTPUTS_TRIED = 3
 CLOSE = 1e-6  # relative: a term that changes by less does not depend on the tokens
 
 
@@ -34,12 +34,16 @@ class LossCausality(TrainingLaw):
         offset, batch = step.offset, step.batch
         ends = batch.real.long().cumsum(1).argmax(1)  # the last token of each row that is no pad
         places = [(s.row, s.index + offset) for s in step.scored_labels]
-        places = [(row, output) for row, output in places if 0 <= output < int(ends[row])][:OUTPUTS_TRIED]
+        control = _moved(step, step.moved.gradient, *step.scored_place)
+        places = [(row, output) for row, output in places if 0 <= output < int(ends[row])]
         if not places:
             raise UnsupportedCallError("no label of its batch has a token after the output that scores it")
-        control = _changed(step, [(*places[0], [places[0][1]])])[0]
-        for group in _by_row(places[: step.tries]):
-            yield from _comparisons(step, group, control)
+        tried = 0
+        for group in _by_row(places):
+            chosen = group[: min(OUTPUTS_TRIED, step.tries) - tried]
+            tried += len(chosen)
+            if chosen:
+                yield from _comparisons(step, chosen, control)
 
 
 def _by_row(places: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
@@ -84,10 +88,12 @@ def _comparison(
 def _changed(step: TrainingStep, changes: list[Change]) -> list[float]:
     """How far the direction of the gradient at each output changes with some tokens of its row."""
     other = step.terms(_with_others(step, changes)).gradient
-    return [
-        _difference(_direction(step.base.gradient, row, output), _direction(other, row, output))
-        for row, output, _ in changes
-    ]
+    return [_moved(step, other, row, output) for row, output, _ in changes]
+
+
+def _moved(step: TrainingStep, other: Tensor, row: int, output: int) -> float:
+    """How far the direction of the gradient at an output differs in another call."""
+    return _difference(_direction(step.base.gradient, row, output), _direction(other, row, output))
 
 
 def _with_others(step: TrainingStep, changes: list[Change]) -> TrainingBatch:

@@ -34,9 +34,7 @@ class PaddedLoss(TrainingLaw):
         length = logits.shape[1]
         real, ends = batch.real[:, :length], batch.real.long().cumsum(1).argmax(1)
         first = batch.real.long().argmax(1)
-        firsts = torch.zeros_like(batch.real)
-        firsts[torch.arange(len(firsts)), first] = True
-        control = _difference(logits, step.logits(batch.with_other_tokens(firsts)), real)
+        control = _difference(logits, step.moved.logits, real)
         refilled = batch.with_other_tokens(~batch.real)
         changed = step.logits(refilled)
         place = _most_changed(logits, changed, real)

@@ -157,6 +157,11 @@ class TrainingBatch:
         """The batch with another tensor in a role."""
         return replace(self, values={**self.values, self.roles[role]: value})
 
+    def differs_in_labels(self, other: TrainingBatch) -> bool:
+        """True if another batch has the very values of this one, but for the labels."""
+        own, labels = self.values, self.roles.get("labels")
+        return own.keys() == other.values.keys() and all(own[k] is other.values[k] for k in own if k != labels)
+
     def with_other_tokens(self, where: Tensor) -> TrainingBatch:
         """The batch with other tokens of its own at some places, and the same labels. Raises `UnsupportedCallError`."""
         used = torch.unique(self.tokens[self.real])

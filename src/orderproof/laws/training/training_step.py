@@ -6,8 +6,8 @@ The model is a copy in evaluation mode, so that dropout does not matter, and aut
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,17 +18,16 @@ from torch import Tensor, nn
 from orderproof.errors import OrderproofError, SubjectError, UnsupportedCallError, first_line
 from orderproof.laws.training.call_settings import own_gradients, training_mode, without_autocast
 from orderproof.laws.training.collation import Collation
+from orderproof.laws.training.kept_outputs import KeptOutputs
 from orderproof.laws.training.ranks import group_questions
 from orderproof.laws.training.rollouts import Rollout
+from orderproof.laws.training.scored_labels import ScoredLabel, find_scored_labels
 from orderproof.laws.training.training_batch import TrainingBatch
 from orderproof.recording.execution import relative_difference
 from orderproof.seeded_random import seeded_random
 
 Loss = Callable[[Any, Any], Any]
 _NOTHING: AbstractContextManager[Any] = nullcontext()
-COUNTED = 1e-3  # of the largest change of a gradient: an output that changes by more scores the label
-UNCOUNTED = 1e-6  # of the largest gradient: a label whose change moves it by less is not counted
-
 UNREAD = 1e-6  # relative: an input whose change moves the logits by less is not read
 
 
@@ -39,16 +38,6 @@ class Terms:
     loss: float
     logits: Tensor
     gradient: Tensor
-
-
-@dataclass(frozen=True)
-class ScoredLabel:
-    """A label, the outputs of its row whose gradient it changes, and by how much."""
-
-    row: int
-    index: int
-    outputs: tuple[int, ...]
-    change: float  # relative to the largest gradient
 
 
 @dataclass(frozen=True)
@@ -66,14 +55,44 @@ class TrainingStep:
     may_be_copied: bool = True
     may_be_proved: bool = True
     is_of_run: bool = False  # the model is that of a run that goes on
+    weighs_labels: bool = False  # by preferences or rewards
 
     def in_float64(self) -> TrainingStep:
         """The same step with a model of float64."""
         return replace(self, model=copy.deepcopy(self.model).double(), double=True)
 
     def terms(self, batch: TrainingBatch) -> Terms:
-        """The terms of a batch. Raises `UnsupportedCallError` if the logits are not seen, `SubjectError`."""
-        loss, outputs = self._call(batch)
+        """The terms of a batch. Raises `UnsupportedCallError` if the logits are not seen, `SubjectError`.
+
+        With other labels than the given batch, the layers of the model need not run again: see `KeptOutputs`.
+        """
+        if not batch.differs_in_labels(self.batch) or "_first_call" not in vars(self):
+            return self._terms(batch)
+        if self._outputs.is_exact:
+            return self._terms(batch, self._outputs.reused())
+        found = self._terms(batch)
+        if self._outputs.is_exact is None and batch is not self.batch:
+            self._outputs.settle(is_exact=self._is_reusable(batch, found))
+        return found
+
+    def loss_again(self) -> float:
+        """The loss of the given batch in another call, after one with another label. Raises as `terms`."""
+        with suppress(OrderproofError):  # a batch without such labels is a matter of the laws
+            for row, index in self.batch.included().nonzero()[:1].tolist():
+                self.terms(self.batch.with_other_label(row, index))
+        return self.terms(self.batch).loss
+
+    def _is_reusable(self, batch: TrainingBatch, expected: Terms) -> bool:
+        """True if a call that reuses outputs finds the same terms."""
+        try:
+            found = self._terms(batch, self._outputs.reused())
+        except Exception:  # noqa: BLE001 - the code of the user may need what is not kept
+            return False
+        same = torch.equal(found.logits, expected.logits) and torch.equal(found.gradient, expected.gradient)
+        return same and found.loss == expected.loss
+
+    def _terms(self, batch: TrainingBatch, around: AbstractContextManager[Any] = _NOTHING) -> Terms:
+        loss, outputs = self._call(batch, around)
         try:
             gradients: Any = torch.autograd.grad(loss, outputs, allow_unused=True)
         except RuntimeError as error:
@@ -144,17 +163,35 @@ class TrainingStep:
     @cached_property
     def _first_call(self) -> tuple[Terms, bool]:
         with group_questions() as files:
-            return self.terms(self.batch), bool(files)
+            return self._terms(self.batch, self._outputs.kept()), bool(files)
+
+    @cached_property
+    def _outputs(self) -> KeptOutputs:
+        return KeptOutputs.of(self.model)
+
+    @cached_property
+    def moved(self) -> Terms:
+        """The terms with other tokens at the first place of each row and at a scored output: a control of laws."""
+        batch = self.batch
+        where = torch.zeros_like(batch.real)
+        where[torch.arange(len(where)), batch.real.long().argmax(1)] = True
+        with suppress(UnsupportedCallError):
+            where[self.scored_place] = True
+        return self.terms(batch.with_other_tokens(where))
+
+    @cached_property
+    def scored_place(self) -> tuple[int, int]:
+        """The row and the index of an output that scores a label. Raises `UnsupportedCallError`."""
+        length = self.batch.tokens.shape[1]
+        found = [(scored.row, k) for scored in self.scored_labels for k in scored.outputs if k < length]
+        if not found:
+            raise UnsupportedCallError("no output that scores a label is known: see OP702")
+        return found[0]
 
     @cached_property
     def scored_labels(self) -> tuple[ScoredLabel, ...]:
         """Some labels that must be counted, with the outputs that score them. Raises `UnsupportedCallError`."""
-        places = self.batch.included().nonzero().tolist()
-        if not places:
-            raise UnsupportedCallError("its batch has no label that must be counted")
-        count = min(self.tries, len(places))
-        chosen = [places[round(k * (len(places) - 1) / max(count - 1, 1))] for k in range(count)]
-        return tuple(scored for group in _apart(chosen) for scored in self._scored_together(group))
+        return find_scored_labels(self)
 
     @cached_property
     def offset(self) -> int:
@@ -178,35 +215,6 @@ class TrainingStep:
         other = torch.arange(given.shape[1]).expand_as(given) if role == "positions" else torch.ones_like(given)
         changed = self.logits(self.batch.replaced(role, other.to(given)))
         return relative_difference(self.base.logits, changed) <= UNREAD
-
-    def _scored_together(self, places: list[tuple[int, int]]) -> list[ScoredLabel]:
-        """The outputs of labels in different rows and at different places, changed at once; else one by one."""
-        found = self._scored(places)
-        offsets = {x.outputs[0] - x.index for x in found if len(x.outputs) == 1}
-        if len(places) > 1 and (len(offsets) != 1 or any(len(x.outputs) != 1 for x in found)):
-            return [self._scored([place])[0] for place in places]
-        return found
-
-    def _scored(self, places: list[tuple[int, int]]) -> list[ScoredLabel]:
-        """The outputs of some labels of different rows, all of which are changed."""
-        batch = self.batch
-        for row, index in places:
-            batch = batch.with_other_label(row, index)
-        change = (self.terms(batch).gradient - self.base.gradient).abs().amax(-1)
-        largest, found = float(self.base.gradient.abs().max()), []
-        for row, index in places:
-            own = change if len(places) == 1 else change[row : row + 1]
-            if float(own.max()) <= UNCOUNTED * largest:
-                found.append(ScoredLabel(row, index, (), 0.0))
-                continue
-            counted = own > COUNTED * own.max()
-            if int(counted.sum()) > 2 + int((self.base.gradient.abs().amax(-1) > 0).sum()) // 2:
-                raise UnsupportedCallError(
-                    "one label changes most gradients, as weights of classes do: its terms are not apart"
-                )
-            outputs = tuple(counted[row if len(places) == 1 else 0].nonzero().flatten().tolist())
-            found.append(ScoredLabel(row, index, outputs, float(own.max()) / largest))
-        return found
 
     def watched(self, batch: TrainingBatch, around: AbstractContextManager[Any]) -> Tensor:
         """The logits, as in `logits`, of a call of the loss that is made inside a context."""
@@ -249,19 +257,6 @@ class TrainingStep:
         if found is None:
             raise SubjectError("the model returns no loss for this batch: expected loss, a function of model and batch")
         return found
-
-
-def _apart(places: Sequence[Sequence[int]]) -> list[list[tuple[int, int]]]:
-    """Groups of places [row, index] of different rows and indices, in order."""
-    groups: list[list[tuple[int, int]]] = []
-    for row, index in places:
-        fitting = (group for group in groups if all(row != r and index != i for r, i in group))
-        group = next(fitting, None)
-        if group is None:
-            groups.append([(row, index)])
-        else:
-            group.append((row, index))
-    return groups
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

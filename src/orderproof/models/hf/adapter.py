@@ -214,7 +214,7 @@ class HFAdapter(ModelAdapter):
         if self.needs_square_mask:
             options["attention_mask"] = causal_padding_mask(torch.ones(tokens.shape[:2]) > 0 if mask is None else mask)
         elif mask is not None:
-            options["attention_mask"] = mask.long()
+            options["attention_mask"] = mask if mask.dim() == 4 else mask.long()
         outputs = self._outputs(tokens, options)
         audited = self._audited_outputs(outputs, tokens)
         cache = None if self.cache_argument is None else getattr(outputs, self.cache_argument, None)
@@ -327,6 +327,13 @@ class HFAdapter(ModelAdapter):
         if not self.description.has_full_attention:
             raise UnsupportedCallError("only full attention can be distributed over ranks")
         return sequence_parallel_attention(self.module, self.first_position_id + positions, causal=self.causal)
+
+    def square_masks(self, mask: Tensor) -> Mapping[str, Tensor]:
+        plain = self.causal and self.description.has_full_attention and not self.needs_square_mask
+        if not plain or "mask" not in self.supported_inputs:
+            return {}
+        added = causal_padding_mask(mask)
+        return {"boolean": added == 0, "integer": (added == 0).long(), "float": added}
 
     def attention_backends(self) -> Iterator[tuple[str, Self]]:
         for name in ATTENTION_BACKENDS:

@@ -11,10 +11,14 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from mlx_lm.generate import generate_step
 from mlx_lm.models import cache as caches
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.utils import MODEL_REMAPPING, load_model
+
+try:
+    from mlx_lm.generate import generate_step
+except ImportError:  # before 0.23
+    from mlx_lm.utils import generate_step  # type: ignore[attr-defined, no-redef]
 
 DISTRIBUTIONS = ("mlx-lm", "mlx", "transformers")
 

@@ -74,6 +74,10 @@ class LoadedModel:
         """The scores of the real tokens of each row, in one batch."""
         raise NotImplementedError
 
+    def prefix(self, earlier: Row, row: Row) -> Scores:
+        """The scores of a row that begins as an earlier one, whose cache is reused; of the tokens after that only."""
+        raise NotImplementedError
+
     def greedy(self, row: Row, count: int) -> list[int]:
         """The token ids that greedy generation appends to a prompt."""
         raise NotImplementedError
@@ -118,7 +122,7 @@ def make_call(model: Any, call: Mapping[str, Any], own_errors: OwnErrors = ()) -
             return [int(token) for token in model.greedy(rows[0], call["count"])]
         if kind == "batch":
             return [_scores(each, model) for each in model.batch(rows)]
-        arguments = {"prefill": (rows[0],), "chunks": (rows[0], call["sizes"])}[kind]
+        arguments = {"prefill": (rows[0],), "chunks": (rows[0], call["sizes"]), "prefix": tuple(rows)}[kind]
         return [_scores(getattr(model, kind)(*arguments), model)]
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
         return failure_text(error, own_errors)

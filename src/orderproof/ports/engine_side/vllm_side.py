@@ -54,20 +54,21 @@ class _Model:
 
     def __init__(self, folder: str, vocabulary: int) -> None:
         self.folder, self.vocabulary = folder, vocabulary
-        self.engines: dict[int, Any] = {}
+        self.engines: dict[tuple[int, bool], Any] = {}
 
-    def _engine(self, chunk: int = 0) -> Any:
-        """The engine that reads a prompt at once, or in chunks of this size [tokens]."""
-        if chunk not in self.engines:
+    def _engine(self, chunk: int = 0, *, keeps: bool = False) -> Any:
+        """The engine that reads a prompt at once, or in chunks of this size [tokens]; one may keep prompts."""
+        key = (chunk, keeps)
+        if key not in self.engines:
             self.engines.clear()
             chunks = {"max_num_batched_tokens": chunk, "max_num_seqs": min(chunk, 4)} if chunk else {"max_num_seqs": 4}
-            self.engines[chunk] = vllm.LLM(
+            self.engines[key] = vllm.LLM(
                 self.folder, dtype="float32", skip_tokenizer_init=True, enforce_eager=True, seed=0,
                 logprobs_mode="raw_logprobs", max_logprobs=self.vocabulary, block_size=BLOCK,
-                enable_prefix_caching=False, enable_chunked_prefill=True, logits_processors=[ForcedTokens],
+                enable_prefix_caching=keeps, enable_chunked_prefill=True, logits_processors=[ForcedTokens],
                 disable_log_stats=True, kv_cache_memory_bytes=1 << 26, **chunks,
             )  # fmt: skip
-        return self.engines[chunk]
+        return self.engines[key]
 
     def _ask(self, rows: list[list[int]], engine: Any, **options: Any) -> Any:
         params = vllm.SamplingParams(temperature=0.0, ignore_eos=True, detokenize=False, **options)
@@ -99,6 +100,21 @@ class _Model:
         if all(size == 1 for size in sizes[1:]):
             return self._prompts([row[: sizes[0]]], self._engine(), tuple(row[sizes[0] :]))[0]
         return self._prompts([row], self._engine(chunk=sizes[0]))[0]
+
+    def prefix(self, earlier: list[int], row: list[int]) -> Any:
+        """Scores of prompts are computed without the kept ones: the tokens after the beginning are generated."""
+        shared = next(index for index, (a, b) in enumerate(zip(earlier, row, strict=True)) if a != b)
+        engine = self._engine(keeps=True)
+        self._ask([earlier], engine, max_tokens=1)
+        forced = row[shared + 1 :]
+        (answer,) = self._ask(
+            [row[: shared + 1]], engine, max_tokens=len(forced) + 1, logprobs=self.vocabulary,
+            extra_args={FORCED: forced},
+        )  # fmt: skip
+        scores = self._array(answer.outputs[0].logprobs)
+        before = np.zeros((shared, self.vocabulary), np.float32)
+        hidden = np.arange(len(row))[:, None] < shared
+        return np.ma.array(np.concatenate([before, scores]), mask=np.tile(hidden, self.vocabulary))
 
     def greedy(self, row: list[int], count: int) -> list[int]:
         (answer,) = self._ask([row], self._engine(), max_tokens=count)

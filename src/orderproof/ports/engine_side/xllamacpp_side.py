@@ -87,9 +87,13 @@ class _Model:
         for index in range(first, len(row)):
             if cached or index >= len(row) - LAST_ASKED or (index - first) % step == 0:
                 (entry,) = self._ask(server, row[: index + 1], n_probs=self.vocabulary, cache_prompt=cached)
-                for each in entry["top_logprobs"]:
-                    values[index - first, each["id"]] = np.nan if each["logprob"] is None else each["logprob"]
+                self._write(values[index - first], entry)
         return values
+
+    @staticmethod
+    def _write(values: Any, entry: Any) -> None:
+        for each in entry["top_logprobs"]:
+            values[each["id"]] = np.nan if each["logprob"] is None else each["logprob"]
 
     def prefill(self, row: list[int]) -> Any:
         return self._scores(self._server(), row, 0, cached=False)
@@ -102,6 +106,16 @@ class _Model:
         after = self._scores(self._server(), row, sizes[0], cached=True)
         hidden = np.concatenate([np.ma.getmaskarray(before), np.ma.getmaskarray(after)])
         return np.ma.array(np.concatenate([before.data, after.data]), mask=hidden)
+
+    def prefix(self, earlier: list[int], row: list[int]) -> Any:
+        """Before each token of the rest the earlier prompt is read again, whose cache goes on from the beginning."""
+        shared = next(index for index, (a, b) in enumerate(zip(earlier, row, strict=True)) if a != b)
+        values = np.ma.array(np.zeros((len(row), self.vocabulary), np.float32), mask=True)
+        for index in range(shared, len(row)):
+            self._ask(self._server(), earlier, n_probs=1, cache_prompt=True)
+            (entry,) = self._ask(self._server(), row[: index + 1], n_probs=self.vocabulary, cache_prompt=True)
+            self._write(values[index], entry)
+        return values
 
     def greedy(self, row: list[int], count: int) -> list[int]:
         tokens = list(row)

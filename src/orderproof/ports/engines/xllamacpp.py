@@ -9,7 +9,7 @@ ENGINE = EnvironmentEngine(
     name="xllamacpp",
     title="llama.cpp (xllamacpp)",
     distribution="xllamacpp",
-    abilities=frozenset({"prefill", "chunks", "greedy"}),
+    abilities=frozenset({"prefill", "chunks", "greedy", "prefix"}),
     requirements=Requirements(
         "xllamacpp",
         "2026.10.11549",

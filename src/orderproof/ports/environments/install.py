@@ -19,6 +19,7 @@ from orderproof.ports.source_package import kept_sources
 GB = 10**9
 SOURCES = "source"  # the folder of parts of a source package
 _NO_SPACE = "No space left on device"
+_CONFLICT = "ResolutionImpossible"
 _NOT_FOUND = "No matching distribution found for "
 
 Check = Callable[[Path], object]  # raises `EngineError` if the engine does not work with this interpreter
@@ -73,7 +74,13 @@ def _make(environment: Environment, requirements: Requirements, check: Check) ->
     _run([sys.executable, "-m", "venv", str(environment.folder)], label)
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     pinned = requirements.pinned(environment.version)
-    _run([*pip, "install", "--quiet", *pinned], label)
+    try:
+        _run([*pip, "install", "--quiet", *pinned], label)
+    except EngineError as error:
+        if environment.version == requirements.version or _CONFLICT not in str(error):
+            raise
+        pinned[1:] = [each.partition("==")[0] for each in pinned[1:]]  # another version may need others than the pins
+        _run([*pip, "install", "--quiet", *pinned], label)
     if requirements.left_out:
         _run([*pip, "uninstall", "--quiet", "--yes", *requirements.left_out], label)
     root, parts = requirements.source

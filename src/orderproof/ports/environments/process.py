@@ -139,6 +139,8 @@ def server_of(python: Path, side: Path, variables: Mapping[str, str], label: str
     if key in _failures:
         raise EngineError(_failures[key])
     try:
+        if found is not None and not found.is_alive:
+            found.stop()  # close its files
         if found is None or not found.is_alive:
             found = _servers[key] = EngineServer(python, side, variables, label)
     except EngineError as error:
