@@ -7,7 +7,9 @@
     - [softmax_step]: so the row agrees in both runs where each of its entries agrees or is hidden in both, if some
       entry of the row is visible (and the same in both).
     - [row_without_visible_entry]: without one, nothing follows: for hidden scores hide - 1 and hide the weights
-      differ from those of hide and hide. *)
+      differ from those of hide and hide.
+    - [minus_infinity_added]: a score to which -inf is added is -inf in both runs, whatever it was, and has weight zero.
+    - [added_mask_hides]: a score of at most [ordinary] to which at most hide - ordinary is added is hidden. *)
 From Orderproof Require Import preamble fact softmax_lemma.
 From mathcomp Require Import order ssrnum.
 Import Order.Theory Num.Theory.
@@ -49,6 +51,16 @@ have weight k : e (a' k - v') = e (a k - v).
   by rewrite (hidden_weight_is_zero _ is_v hid) ?(hidden_weight_is_zero _ is_v' hid') //; [exists k0 | exists k0].
 by rewrite /stable_softmax weight; under eq_bigr do rewrite weight.
 Qed.
+
+Theorem added_mask_hides ordinary x m : x <= ordinary -> m <= hide - ordinary -> x + m <= hide.
+Proof. by move=> small large; have := ler_add small large; rewrite addrCA subrr addr0. Qed.
+
+(** Scores with -inf, which is [None]. *)
+Definition plus (x y : option R) : option R := if x is Some s then if y is Some t then Some (s + t) else None else None.
+Definition weight (v : R) (x : option R) : R := if x is Some s then e (s - v) else 0.
+
+Theorem minus_infinity_added x x' v : plus x None = plus x' None /\ weight v (plus x None) = 0.
+Proof. by case: x; case: x'. Qed.
 
 End Hidden.
 

@@ -91,6 +91,8 @@ MUTATIONS = [
     ("symbolic/steps", "contraction_step", "(A' (x.1.1, x.1.2, j) == 0)", "true"),
     ("symbolic/steps", "sum_step", "&& (A' (i, j) == 0)])", "&& true])"),
     ("symbolic/hidden_scores", "hidden_weight_is_zero", "(exists k, low <= a k) ->", "True ->"),
+    ("symbolic/hidden_scores", "minus_infinity_added", "plus x None = plus x' None", "x = x'"),
+    ("symbolic/hidden_scores", "added_mask_hides", "x <= ordinary ->", "True ->"),
     ("symbolic/hidden_scores", "softmax_step", "a k <= hide /\\ a' k <= hide)", "a k <= hide)"),
     ("symbolic/depth", "depth_induction", "-> F x x' -> F", "-> True -> F"),
     ("symbolic/depth", "loop_induction", "-> F 0 x x' ->", "-> True ->"),

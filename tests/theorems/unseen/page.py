@@ -35,9 +35,15 @@ def _count(found: Iterable[Verdict]) -> Counter[str]:
     )
 
 
+def open_at_first() -> dict[str, str]:
+    """The claims that were no theorem, or not refuted, at first, with their levels."""
+    levels: dict[str, str] = json.loads(FIRST.read_text(encoding="utf-8"))
+    return levels
+
+
 def at_first(found: Sequence[Verdict]) -> list[Verdict]:
     """The same claims with the levels of the first run."""
-    levels = json.loads(FIRST.read_text(encoding="utf-8"))
+    levels = open_at_first()
     return [
         Verdict(one.file, one.module, one.law, one.holds, levels.get(f"{one.name} {one.law}", one.best_level), "")
         for one in found
@@ -50,11 +56,24 @@ def row(one: Verdict) -> str:
     return f"{one.level:9} {truth:8} {one.law:11} {one.name}: {' '.join(one.reason.split())[:200]}"
 
 
-def page(found: Sequence[Verdict]) -> str:
-    """The page about the verdicts of today."""
+def page(found: Sequence[Verdict], *, again: bool = True) -> str:
+    """The page about the verdicts of today; without `again`, only the claims that were open at first were decided."""
     first, today = _count(at_first(found)), _count(found)
     modules = len({one.name for one in found})
-    lines = [INTRODUCTION, "", f"{modules} modules, {len(found)} claims.", "", "| claims | at first | today |"]
+    decided_again = (
+        "All of them were decided again today."
+        if again
+        else (
+            f"Today the {len(open_at_first())} that were open at first were decided again; the others are as they were."
+        )
+    )
+    lines = [
+        INTRODUCTION,
+        "",
+        f"{modules} modules, {len(found)} claims. {decided_again}",
+        "",
+        "| claims | at first | today |",
+    ]
     lines += ["| --- | --- | --- |", *(f"| {words} | {first[key]} | {today[key]} |" for key, words in ROWS)]
     lines += [
         "",

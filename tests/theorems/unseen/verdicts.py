@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class Verdict:
     @property
     def best_level(self) -> str:
         """The level at which nothing is left to decide."""
-        return "theorem" if self.holds else "refuted"
+        return best_level(holds=self.holds)
 
     @property
     def best(self) -> bool:
@@ -49,6 +49,11 @@ class Verdict:
         return self.level == "refuted" if self.holds else self.level in ("theorem", "length")
 
 
+def best_level(*, holds: bool) -> str:
+    """The level of a claim of which nothing is left to decide."""
+    return "theorem" if holds else "refuted"
+
+
 def all_written() -> dict[str, Written]:
     """The modules of every file, by `file: name`."""
     files = sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)]) if m.name != "__main__")
@@ -56,12 +61,14 @@ def all_written() -> dict[str, Written]:
     return {f"{file}: {name}": one for file, modules in found.items() for name, one in modules.items()}
 
 
-def verdicts(wanted: str) -> Iterator[Verdict]:
-    """The verdicts on the modules whose name contains a text."""
+def verdicts(wanted: str, again: Collection[str] | None = None) -> Iterator[Verdict]:
+    """The verdicts on the modules whose name contains a text; claims that are not among `again` count as decided."""
     for name, one in all_written().items():
         if wanted in name:
             for law, holds in one.truth.items():
-                yield Verdict(*name.split(": "), law, holds, *decided(one, law))
+                is_open = again is None or f"{name} {law}" in again
+                level, reason = decided(one, law) if is_open else (best_level(holds=holds), "")
+                yield Verdict(*name.split(": "), law, holds, level, reason)
 
 
 def decided(one: Written, law: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Where the result of a pointwise operator is hidden, zero or unbounded, from where its operands are.
 
 Machine-checked (proofs/symbolic/steps.v): product_step.
+Machine-checked (proofs/symbolic/hidden_scores.v): minus_infinity_added, added_mask_hides.
 Not machine-checked: ranges of values.
 """
 
