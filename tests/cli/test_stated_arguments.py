@@ -64,7 +64,9 @@ def test_a_removed_option_names_the_role_that_states_the_same(run: Run, argument
 
 def test_a_mask_of_a_model_of_transformers_is_refused_in_one_line(run: Run) -> None:
     code, _, err = run("audit", "arch:llama", "--tiny", "--role", "keep=mask")
-    said = "expected file.py:name, file.onnx or file.pt2 with mask; arch:llama states its own inputs"
+    said = (
+        "expected file.py:name, file.onnx, file.pt2 or a TorchScript file with mask; arch:llama states its own inputs"
+    )
     assert (code, said in err) == (2, True)
 
 

@@ -90,7 +90,7 @@ def test_attention_of_other_ranks_is_no_error_of_the_prover() -> None:
 def test_every_rule_is_used_by_a_program_that_is_proved() -> None:
     targets = {
         node.target
-        for case in CASES
+        for case in [*CASES, *defined_by_operators("MOVED_PROGRAMS")]
         if case.equivariant
         for graph in _record(_module(case.function), POSITIONS)
         for node in graph.graph.nodes

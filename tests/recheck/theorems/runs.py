@@ -55,6 +55,7 @@ class Instance:
         self.mask = [
             [self.everything_real or self.chance.random() < 0.6 for _ in range(self.tokens)] for _ in range(self.batch)
         ]
+        self.names["real token"] = self.chance.randrange(self.tokens)  # of the statement of pads: any token
 
     def is_real(self, row: int, token: int) -> bool:
         """The attention mask; outside of it anything."""

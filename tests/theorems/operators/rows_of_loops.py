@@ -22,7 +22,7 @@ def _over_others(m: Program, x: Tensor) -> Tensor:
 
 def _reads_the_last(m: Program, x: Tensor) -> Tensor:
     """The last row is read before it is written."""
-    state, out = torch.zeros_like(x[:, 0]), m.second(x).flip(1)
+    state, out = torch.zeros_like(x[:, 0]), m.second(x)
     for t in range(x.shape[1]):
         state = torch.tanh(state + m.first(out[:, -1]))
         out[:, t] = state + x[:, t]
