@@ -146,6 +146,9 @@ class Numbers(nn.Module):
         sizes = [int(n) for n in x.shape]
         sizes.insert(0, count)
         last = sizes.pop()
+        kept = sizes
+        sizes += [last]
+        last += len(kept) - sizes.pop()
         names = {"a": last, "b": -7}
         with torch.no_grad():
             total = sizes[-1] + names["b"] // 2 + -7 % 3 + len(sizes[1:]) + min(count, last) + self.calls
