@@ -46,6 +46,17 @@ def test_a_leak_between_rows_of_flat_logits_is_refuted() -> None:
     assert finding.verdict == "refuted"
 
 
+def test_tokens_before_rows_are_found_where_the_first_row_reaches_the_others() -> None:
+    class Reaches(LanguageModel):
+        def forward(self, tokens: Tensor) -> Tensor:
+            x = self.words(tokens)
+            x = x + 0.1 * x[:1]
+            return self.head(x.cumsum(1).transpose(0, 1)).reshape(-1, 20)
+
+    found = audit(Reaches().eval(), inputs=TOKENS, laws=["causal", "batch"]).findings
+    assert {finding.law: finding.verdict for finding in found} == {"causal": "proved", "batch": "refuted"}
+
+
 def test_stated_axes_leave_the_output_as_it_is() -> None:
     (finding,) = audit(LanguageModel().eval(), inputs=TOKENS, laws=["causal"], outputs="both, word").findings
     assert finding.verdict == "undecided"

@@ -57,5 +57,19 @@ def test_a_mask_that_is_kept_by_its_length_is_proved_for_every_length_and_the_pr
     assert functions_of_another_file.kept_mask is kept is kept_mask
 
 
+def _writes_to_what_is_kept(x: Tensor) -> Tensor:
+    mask = kept_mask(x.shape[1])
+    mask += torch.arange(x.shape[1]) * 0.1  # once more in each call
+    return (x @ x.mT + mask).softmax(-1) @ x
+
+
+def test_a_mask_that_is_kept_with_what_a_call_writes_to_it_has_no_theorem() -> None:
+    finding = _causal(_writes_to_what_is_kept)
+    assert finding.theorem is not None
+    assert not finding.theorem.proved
+    assert "it writes to what functools.lru_cache keeps of kept_mask" in finding.theorem.reason
+    kept_mask.cache_clear()
+
+
 def test_a_mask_that_is_kept_and_off_by_one_is_refuted() -> None:
     assert _causal(lambda x: _masked(x, diagonal=2)).verdict == "refuted"

@@ -32,13 +32,14 @@ class Layers(nn.Module):
 class Model(nn.Module):
     """A model that gets labels and returns a loss, as those of transformers; its layers do not get them."""
 
-    def __init__(self, *, leaks: bool = False, noise: bool = False) -> None:
+    def __init__(self, *, leaks: bool = False, noise: bool = False, prompts: bool = False) -> None:
         super().__init__()
+        self.prompts = prompts
         self.layers, self.head = Layers(), nn.Linear(64, 30)
         self.leaks, self.noise, self.drawn = leaks, noise, 0
 
     def forward(self, input_ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        self.layers.seen = labels if self.leaks else None
+        self.layers.seen = labels if self.leaks else (labels == -100).long() if self.prompts else None
         logits = self.head(self.layers(input_ids))
         loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
         self.drawn += 1
@@ -74,6 +75,17 @@ def test_layers_that_see_labels_run_each_time() -> None:
     found = _terms_with_another_label(subject)
     assert (subject.model.layers.calls, subject._outputs.is_exact) == (4, False)
     assert not torch.equal(found[1][0], subject.base.logits)
+
+
+def test_layers_run_for_labels_that_are_left_out() -> None:
+    subject: Any = step(prompts=True)
+    _ = subject.base
+    _terms_with_another_label(subject)
+    labels = subject.batch.labels.clone()
+    labels[0, 4:] = -100
+    batch = subject.batch.replaced("labels", labels)
+    assert subject._outputs.is_exact
+    assert not torch.equal(subject.terms(batch).logits, subject.base.logits)
 
 
 def test_layers_run_for_other_tokens() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,18 +62,34 @@ def with_split_rows(calls: ModuleCalls, call: Call, shapes: Mapping[str, CalledS
     if not axes or rows_of is None:
         return False
     inputs = call.inputs()
-    turned = tuple(x if axis is None else x.flip(axis) for x, axis in zip(inputs, call.examples.row_axes, strict=True))
-    first, second = (leaves_by_name(calls.outputs(each)) for each in (inputs, turned))
     rows = inputs[rows_of[0]].shape[rows_of[1]]
+    turned, changed = range(rows)[::-1], [*range(rows - 1), 0]  # the last row is the first one too
+    first, second, third = (
+        leaves_by_name(calls.outputs(_with_rows(call, inputs, places))) for places in (range(rows), turned, changed)
+    )
     merged = {}
     for name, axis in axes.items():
         layouts = [MergedAxis(axis), MergedAxis(axis, rows_first=False)]
         fitting = [each for each in layouts if _moves_with_rows(each, first[name], second[name], rows)]
-        merged[name] = (fitting or layouts)[0]
+        change = (third[name].double() - first[name].double()).abs().nan_to_num()
+        shares = [_share_of_others(each.split(change, rows), axis) for each in layouts]
+        merged[name] = fitting[0] if fitting else layouts[shares.index(min(shares))]
     calls.wrap(RowsSplit(calls.module, rows_of, merged))
     return True
+
+
+def _with_rows(call: Call, inputs: tuple[Tensor, ...], places: Sequence[int]) -> tuple[Tensor, ...]:
+    axes = call.examples.row_axes
+    chosen = torch.tensor(places)
+    return tuple(x if d is None else x.index_select(d, chosen) for x, d in zip(inputs, axes, strict=True))
 
 
 def _moves_with_rows(merged: MergedAxis, first: Tensor, second: Tensor, rows: int) -> bool:
     """True if the rows of the second output are those of the first in the opposite order."""
     return torch.allclose(merged.split(first, rows).flip(merged.axis), merged.split(second, rows), rtol=1e-3, atol=1e-5)
+
+
+def _share_of_others(change: Tensor, axis: int) -> float:
+    """How much of the change of an output is in other rows than the last one, whose tokens changed."""
+    whole = float(change.sum())
+    return 1 - float(change.select(axis, -1).sum()) / whole if whole else 0.0

@@ -38,6 +38,7 @@ _OTHERS = ("__getattribute__", "__array__", "__deepcopy__", "__copy__", "__reduc
 _MISSING = object()
 _LIBRARIES = ("torch", "sympy", "mpmath", "einops")  # they compute with symbols; einops asks by `hash` what a size is
 _OURS = ("orderproof.recording", "orderproof.models")
+_INTERPRETERS = ("orderproof.models.torchscript",)  # they run the code of a model, which asks what they ask
 
 
 class _TypeOfTypes(type):
@@ -222,6 +223,7 @@ def _is_asked_by_model() -> bool:
         name = str(frame.f_globals.get("__name__"))
         library = name.partition(".")[0]
         if library not in sys.stdlib_module_names or name == "__main__":
-            return library not in _LIBRARIES and not name.startswith(_OURS)
+            is_ours = name.startswith(_OURS) and not name.startswith(_INTERPRETERS)
+            return library not in _LIBRARIES and not is_ours
         frame = frame.f_back
     return False

@@ -33,13 +33,14 @@ SAME_VALUE = {"detach", "alias"}  # operators whose result is the operand
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """The storage of tensors: its current version, if it holds a constant, if an array shares it."""
+    """The storage of tensors: its current version, if it holds a constant, if an array or a cache shares it."""
 
     base: Alias | None = None
     version: int = 0
     constant: bool = False
     fixed: bool = False  # the same in both runs of every law, although its values are not known
     shared: bool = False  # with an array of numpy
+    kept_by: str = ""  # the function under `functools.lru_cache` that gave it
     aliases: list[Alias] = field(default_factory=list)
 
 

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
+from orderproof.recording.arguments import tensors_in
 from orderproof.recording.assumptions import (
     custom_calls,
     custom_operator_assumptions,
@@ -283,7 +284,7 @@ class Recording:
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if recorded.open_call is not None:
                 builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
-                called = stack.enter_context(replaced_builtins(self.module, builtins))
+                called = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept))
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
@@ -293,6 +294,11 @@ class Recording:
         self._raise_what_was_noticed()
         assumptions = (*arguments.assumptions(), *state_assumptions(changes), *cache_assumptions(called))
         return output, list(dict.fromkeys([*changes.names, *self.written_names()])), assumptions
+
+    def _note_kept(self, name: str, result: Any) -> None:
+        """Note the tensors that a function under `functools.lru_cache` gave."""
+        for x in tensors_in(result):
+            self.recorded.alias(x).storage.kept_by = name
 
     def _raise_what_was_noticed(self) -> None:
         """Raise `CaptureError` if the recording met what it cannot follow, whether or not the model went on."""

@@ -1,13 +1,14 @@
 """Functions that are replaced in the code of a model, for as long as it is recorded with open sizes.
 
 Builtins have replacements that know open sizes. A function under `functools.lru_cache` is called without its cache,
-whose keys would be numbers: what it keeps for a number is taken to be what it computes for it.
+whose keys would be numbers: what it keeps for a number is taken to be what it computes for it. So no call may write to
+it: the next one would get what was written.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,16 +20,19 @@ _MISSING = object()
 
 
 @contextmanager
-def replaced_builtins(module: nn.Module, replacements: Mapping[str, Any]) -> Iterator[dict[str, None]]:
+def replaced_builtins(
+    module: nn.Module, replacements: Mapping[str, Any], kept: Callable[[str, Any], None]
+) -> Iterator[dict[str, None]]:
     """Under this, the modules of Python in which a model is defined find replacements of builtins under their names.
 
-    Yields the names of the functions with a cache that were called without it.
+    Yields the names of the functions with a cache that were called without it; `kept` gets the name and the result of
+    each such call.
     """
     found, called = ModelNamespaces(module), dict[str, None]()
     changed: list[tuple[dict[str, Any], str, Any]] = [
         (space, name, replacements[name]) for space in found.spaces for name in replacements if name not in space
     ]
-    changed += [(space, name, _without_cache(space[name], called)) for space, name in found.cached]
+    changed += [(space, name, _without_cache(space[name], called, kept)) for space, name in found.cached]
     before = [space.get(name, _MISSING) for space, name, _ in changed]
     for space, name, value in changed:
         space[name] = value
@@ -42,14 +46,16 @@ def replaced_builtins(module: nn.Module, replacements: Mapping[str, Any]) -> Ite
                 space[name] = old
 
 
-def _without_cache(kept: CachedFunction[Any], called: dict[str, None]) -> Any:
-    if not isinstance(kept, CachedFunction):  # replaced already: it is named twice
-        return kept
+def _without_cache(function: CachedFunction[Any], called: dict[str, None], kept: Callable[[str, Any], None]) -> Any:
+    if not isinstance(function, CachedFunction):  # replaced already: it is named twice
+        return function
 
-    @functools.wraps(kept.__wrapped__)
+    @functools.wraps(function.__wrapped__)
     def computed(*args: Any, **kwargs: Any) -> Any:
-        called[kept.__name__] = None
-        return kept.__wrapped__(*args, **kwargs)
+        called[function.__name__] = None
+        result = function.__wrapped__(*args, **kwargs)
+        kept(function.__name__, result)
+        return result
 
     return computed
 

@@ -47,6 +47,7 @@ def write(
     alias = recorded.alias(target)
     if alias.storage.shared:
         recorded.refuse("it writes to a tensor whose memory an array of numpy shares")
+    _refuse_kept(recorded, alias)
     if reason := recorded.refusal_of_write(alias):
         recorded.refuse(reason)
     name = operator_name(func)
@@ -70,6 +71,12 @@ def write(
         alias.storage.constant = False
     _store(recorded, alias, node)
     return target
+
+
+def _refuse_kept(recorded: RecordedGraph, alias: Alias) -> None:
+    """Raise `RecordingRefused` for a tensor that the next call gets from a cache, with what is written."""
+    if name := alias.storage.kept_by:
+        recorded.refuse(f"it writes to what functools.lru_cache keeps of {name}")
 
 
 def _reads_what_it_writes(
@@ -99,6 +106,7 @@ def _reads_what_it_writes(
 def change_view(recorded: RecordedGraph, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record an operator that changes the shape of a tensor in place: `unsqueeze_`, `transpose_`."""
     target, alias = args[0], recorded.alias(args[0])
+    _refuse_kept(recorded, alias)
     out_of_place = getattr(_ATEN, operator_name(func).rstrip("_"), None)
     overloads = () if out_of_place is None else out_of_place.overloads()
     overload = next((name for name in (func._overloadname, "int") if name in overloads), None)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orderproof.models.jax_function.program import JaxProgram
+from orderproof.recording.open_sizes import OpenSizes
 
 COUNTS: dict[str, Any] = {"shape": ["tokens"], "dtype": "float32"}
 BOOLEANS: dict[str, Any] = {"shape": ["tokens"], "dtype": "bool"}
@@ -74,3 +75,17 @@ def test_numbers_that_may_be_no_integers_are_compared_as_they_are(entries: list[
     assert found.limits == {}
     assert [e.name for e in found.body.equations] == [e["name"] for e in entries]
     assert all(e.dtypes != ("int64",) for e in found.body.equations)
+
+
+def test_a_part_of_an_open_size_is_cut_off_and_fixes_it() -> None:
+    number: dict[str, Any] = {"shape": [], "dtype": "float32"}
+    whole: dict[str, Any] = {"shape": [], "dtype": "int32"}
+    found = program(entry("dim_as_value", [], 1, whole, dim={"size": "tokens"}),
+                    entry("convert_element_type", [1], 2, number, new_dtype="float32"),
+                    entry("div", [2, ["literal", 2.0, "float32"]], 3, number),
+                    entry("convert_element_type", [3], 4, whole, new_dtype="int32"),
+                    entry("iota", [], 5, {"shape": ["tokens"], "dtype": "int32"}, dimension=0),
+                    entry("lt", [5, 4], 6, BOOLEANS))  # fmt: skip
+    tokens = OpenSizes({"tokens": 23}).symbols["tokens"]
+    first = found([torch.zeros(23)], {"tokens": tokens}, torch.float32)["output"]
+    assert int(first.sum()) == 11

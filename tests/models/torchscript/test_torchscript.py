@@ -146,6 +146,9 @@ class Numbers(nn.Module):
         sizes = [int(n) for n in x.shape]
         sizes.insert(0, count)
         last = sizes.pop()
+        kept = sizes
+        sizes += [last]
+        last += len(kept) - sizes.pop()
         names = {"a": last, "b": -7}
         with torch.no_grad():
             total = sizes[-1] + names["b"] // 2 + -7 % 3 + len(sizes[1:]) + min(count, last) + self.calls
@@ -166,6 +169,37 @@ def test_numbers_are_those_of_torchscript(tmp_path: Path, shape: tuple[int, int]
     part.set_attribute("calls", 0)
     for _ in range(2):
         assert torch.equal(part(x), scripted(x))
+
+
+class SomeLengths(nn.Module):
+    """Some lengths above 30 see all tokens: those with a bit that is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, y = x.size(1), self.layer(x)
+        if (n ^ 4) < n - 3 and n > 30:
+            y = y + x.mean(1, keepdim=True)
+        return y
+
+
+class RoundedLengths(SomeLengths):
+    """A length that is rounded in floating point sees all tokens."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, y = x.size(1), self.layer(x)
+        if n / 49.0 * 49.0 != float(n) and n == 53:
+            y = y + x.mean(1, keepdim=True)
+        return y
+
+
+@pytest.mark.parametrize("kind", [SomeLengths, RoundedLengths])
+def test_numbers_of_open_sizes_are_those_of_python(tmp_path: Path, kind: type[nn.Module]) -> None:
+    path, x = saved(torch.jit.script(kind()), tmp_path), torch.randn(2, 8, 4)
+    (finding,) = verdicts(path, (x,), "causal_lm", "causal").values()
+    assert finding.theorem is None or not finding.theorem.proved
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:

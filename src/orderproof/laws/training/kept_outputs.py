@@ -2,7 +2,8 @@
 
 Labels reach the end of most models only, so a call with other labels need not run the layers again. A part of the model
 returns its kept output where it gets the inputs of the first call. What is so computed is first compared with a call in
-which all runs again: where a bit differs, or a label reaches the part, all calls run whole.
+which all runs again: where a bit differs, or a label reaches the part, all calls run whole. So does a call that leaves
+out other labels: layers may find their prompt by labels of -100.
 """
 
 from __future__ import annotations

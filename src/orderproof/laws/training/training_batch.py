@@ -158,9 +158,11 @@ class TrainingBatch:
         return replace(self, values={**self.values, self.roles[role]: value})
 
     def differs_in_labels(self, other: TrainingBatch) -> bool:
-        """True if another batch has the very values of this one, but for the labels."""
+        """True if another batch has the very values of this one, but for labels, and leaves out the same ones."""
         own, labels = self.values, self.roles.get("labels")
-        return own.keys() == other.values.keys() and all(own[k] is other.values[k] for k in own if k != labels)
+        if own.keys() != other.values.keys() or any(own[k] is not other.values[k] for k in own if k != labels):
+            return False
+        return labels is None or torch.equal(self.labels == IGNORED, other.labels == IGNORED)
 
     def with_other_tokens(self, where: Tensor) -> TrainingBatch:
         """The batch with other tokens of its own at some places, and the same labels. Raises `UnsupportedCallError`."""

@@ -47,6 +47,14 @@ def _set_item(items: Any, key: Any, value: Any) -> Any:
     return items
 
 
+def _added_to(items: Any, other: Any, alpha: Any = 1) -> Any:
+    """A list with more entries, or a number that a trace adds to."""
+    if isinstance(items, list):
+        items.extend(other)
+        return items
+    return items + alpha * other
+
+
 def _changed(function: Callable[..., Any]) -> Callable[..., Any]:
     """A change of a list, which is the result."""
 
@@ -77,6 +85,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "aten::slice": lambda items, start, end, step: items[slice(start, end, step)],
     "aten::append": _changed(list.append), "aten::extend": _changed(list.extend), "aten::insert": _changed(list.insert),
     "aten::reverse": _changed(list.reverse), "aten::clear": _changed(list.clear), "aten::pop": list.pop,
+    "aten::add_": _added_to,
     "aten::copy": lambda items: items.copy(), "aten::list": list, "aten::keys": lambda x: list(x.keys()),
     "aten::values": lambda x: list(x.values()), "aten::items": lambda x: list(x.items()),
     "aten::get": lambda items, key, default=None: items.get(key, default),

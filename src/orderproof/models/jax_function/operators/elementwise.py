@@ -170,7 +170,7 @@ def convert(call: Primitive) -> Value:
             return x != 0
         if "float" in name:
             return x if isinstance(x, torch.SymInt) else float(x)  # an open size stays a size
-        return int(x) if isinstance(x, bool | float) else x
+        return int(x) if isinstance(x, bool | float | torch.SymFloat) else x  # a part of a token is cut off
     return converted(x, call.dtype(name))
 
 
