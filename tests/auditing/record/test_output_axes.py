@@ -128,14 +128,14 @@ def test_stated_axes_that_do_not_fit_are_refused(outputs, message):
         from_module(nn.Identity(), torch.randn(3, 8, 16), outputs=outputs)
 
 
-def test_merged_rows_and_tokens_are_named():
+def test_rows_and_tokens_that_cannot_be_split_are_named():
     class Merged(nn.Module):
         def forward(self, x):
-            return x.cumsum(1).flatten(0, 1)
+            return nn.functional.pad(x.cumsum(1).flatten(0, 1), (0, 0, 0, 1))  # one entry more
 
     found, _ = verdicts(Merged(), EIGHT)
     assert {f.verdict for f in found.values()} == {"undecided"}
-    assert "axis 0 of output 'output' has 14 entries with 2 rows of 7 tokens, 16 with 8 tokens" in (
+    assert "axis 0 of output 'output' has 15 entries with 2 rows of 7 tokens, 17 with 8 tokens" in (
         found["causal", "output"].reason
     )
 
