@@ -170,7 +170,7 @@ def in_own_process(file: ShippedFile, path: Path) -> Result:
         found: Result = results.get(timeout=SECONDS)
     except queue.Empty:
         process.kill()
-        found = Result(file, {}, "it took too long, or ended the process")
+        found = Result(file, {}, f"not done after {SECONDS:g} s, or its process ended")
     process.join()
     return found
 
@@ -188,9 +188,9 @@ def page(results: list[Result]) -> str:
     law = ratio(lambda r: (r.read_seconds or 0.0) + (r.seconds or 0.0) / len(LAWS))
     about = (
         f"{len(results)} files with attention, convolution over time or recurrence, of packages of the Python and the "
-        f"npm index; {len(done)} are audited. Three laws are decided for each. *Refuted* of `causal` or `permutation` "
-        "describes a model and is no fault, since nothing is expected of it here; *refuted* of `batch` says that rows "
-        "meet.\n\n"
+        f"npm index; {len(done)} are audited. Three laws are asked of each, and *undecided* is no answer. *Refuted* of "
+        "`causal` or `permutation` describes a model and is no fault, since nothing is expected of it here; *refuted* "
+        "of `batch` says that rows meet.\n\n"
         "Seconds are processor time with one thread: to translate a file and call it once; to read it, which also "
         "finds its axes by calls and compares it with the runtime; for the three laws together; and of one session and "
         f"one call of ONNX Runtime. In the median, translating takes {translated} times as long as the runtime, "

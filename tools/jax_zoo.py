@@ -56,12 +56,12 @@ def audited(process: Any, name: str) -> dict[str, Any]:
         loaded = time.process_time()
         report = orderproof.audit(subject, laws=LAWS, expect=dict.fromkeys(LAWS, "any"), timeout=SECONDS)
     except OrderproofError as error:
-        return {"name": name, "error": str(error).replace(f"{process.spec}: ", "")}
+        return {"name": name, "error": str(error).replace(f"{process.spec}: ", "").replace(f"{ROOT}/", "")}
     verdicts: dict[str, Any] = {}
     shown = _output_of_tokens(report.findings)
     for finding in report.findings:
         if finding.output == shown:
-            verdicts.setdefault(finding.law, _in_words(finding, subject.notes))
+            verdicts.setdefault(finding.law, _in_words(finding, subject.notes).replace(f"{ROOT}/", ""))
     proving = time.process_time() - loaded
     return {"name": name, "verdicts": verdicts, "loading": loaded - began, "proving": proving, "notes": subject.notes}
 

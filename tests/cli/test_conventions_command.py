@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from orderproof.conventions.library import Library
+from orderproof.ports.environments.environment import RECORD
 from orderproof.records.conventions import AnswersRecord, ConventionsReport, QuestionRecord
 from orderproof.report.conventions_terminal import conventions_markdown, versions_text
 from tests.cli.conftest import Run
@@ -68,6 +70,20 @@ def test_the_list_has_every_function(run: Run):
     assert code == 0
     assert "torch.sdpa\n" in out
     assert "transformers.llama_rotary" in out
+
+
+def test_an_environment_of_a_library_is_listed_by_its_own_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ORDERPROOF_ENGINES", str(tmp_path))
+    monkeypatch.setattr(Library, "version_here", "")
+    (tmp_path / "mlx-core@0.32.4").mkdir()
+    (tmp_path / "mlx-core@0.32.4" / RECORD).write_text(json.dumps({"installed_on": "2026-11-30"}), encoding="utf-8")
+    _, out, _ = run("engines", "list")
+    listed = [line.split()[0] for line in out.splitlines() if line.strip()]
+    assert "mlx-core@0.32.4" in listed
+    assert "onnx-reference" in listed
+    assert not {"mlx", "mlx-core", "onnx"} & set(listed)
 
 
 @pytest.mark.parametrize(

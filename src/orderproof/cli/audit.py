@@ -90,6 +90,7 @@ def audit(
       orderproof audit ./checkpoint --budget 10min --json report.json    what finds most first; not all may fit
       orderproof audit ./checkpoint --resume report.json           the laws that are left
       orderproof audit ./checkpoint --against mlx
+      orderproof audit ./checkpoint --against vllm@0.31.0,vllm@0.32.0    what changed from one version to another
     """
     from orderproof.report.file_output import check_writable
 

@@ -23,10 +23,10 @@ GB = 10**9
 def engines(
     action: Annotated[Literal["install", "list", "remove"], typer.Argument(help="What to do.")],
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Engines, each as NAME or NAME@VERSION.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Engines or libraries, each as NAME or NAME@VERSION.")
     ] = None,
 ) -> None:
-    """Install, list or remove environments of engines, and of the libraries that conventions asks.
+    """Install, list or remove environments of engines, and of the libraries that `orderproof conventions` asks.
 
     Each has pinned versions, in the cache folder of the user, or in the folder that ORDERPROOF_ENGINES names. pip reads
     its own settings. An engine is ready when it could be imported; an installation that fails leaves nothing.
@@ -35,6 +35,7 @@ def engines(
     Examples:
       orderproof engines list
       orderproof engines install onnxruntime-genai
+      orderproof engines install mlx@0.31.0 jax    another version of an engine, and a library
       orderproof engines remove onnxruntime-genai
       orderproof audit arch:llama --against onnxruntime-genai
     """
@@ -54,14 +55,17 @@ def _engine(name: str) -> EnvironmentEngine | Library:
     from orderproof.ports.engines.registry import find_engine
 
     plain, _, version = name.partition("@")
-    of_libraries = {each.environment_name or each.name: each for each in libraries().values()}
+    of_libraries = {each.environment.name: each for each in libraries().values()}
     if plain in of_libraries:
         return replace(of_libraries[plain], wanted=version)
     engine = find_engine(name)
     if not isinstance(engine, EnvironmentEngine) or engine.target:
         own = ", ".join(each.name for each in known().values() if each.has_environment)
         how = f": {engine.how_to_install}" if engine.how_to_install and not engine.has_environment else ""
-        raise UsageError(f"expected an engine with an environment of its own, one of {own}; got {name}{how}")
+        raise UsageError(
+            f"expected an engine with an environment of its own, one of {own}, or a library of orderproof conventions "
+            f"--list; got {name}{how}"
+        )
     return engine
 
 
@@ -98,7 +102,7 @@ def _list() -> None:
         table.add_row(each.label, _size(each), f"{each.age_days} days", str(each.folder))
     there = {each.name for each in installed}
     missing = {each.name: each.how_to_install for each in known().values() if each.has_environment}
-    missing |= {each.name: each.how_to_install for each in libraries().values() if not each.version_here}
+    missing |= {each.environment.name: each.how_to_install for each in libraries().values() if not each.version_here}
     for name, command in missing.items():
         if name not in there:
             table.add_row(name, "not installed", "", command)

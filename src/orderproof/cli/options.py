@@ -30,7 +30,7 @@ SUBJECT = (
     "A checkpoint folder or hub id; arch:NAME (an architecture of transformers without weights; "
     "arch:llama?num_hidden_layers=4 sets configuration values); file.py:name / package.module:name "
     "(a module, or a function that returns one); an ONNX file; a program of torch.export (file.pt2); or a "
-    "TorchScript file."
+    "TorchScript file (file.pt)."
 )
 AttentionName = Literal["sdpa", "eager"]
 DtypeName = Literal["bfloat16", "float16", "float32"]

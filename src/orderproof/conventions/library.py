@@ -16,6 +16,7 @@ from orderproof.conventions import library_side
 from orderproof.conventions.attention.function import AttentionFunction
 from orderproof.conventions.positions.function import PositionTable
 from orderproof.conventions.rotation.function import RotaryFunction
+from orderproof.errors import UsageError
 from orderproof.ports.environments.environment import Environment
 from orderproof.ports.environments.install import Requirements, install
 from orderproof.ports.environments.process import EngineServer
@@ -38,7 +39,7 @@ class Library:
         variables: Of its process; a library with some never runs in this process.
         gigabytes: That an environment needs.
         wanted: The version of NAME@VERSION.
-        environment_name: Of its environment, where an engine has its name.
+        environment_name: The name of its environment, where an engine has the name of the library.
 
     """
 
@@ -69,14 +70,14 @@ class Library:
     @property
     def how_to_install(self) -> str:
         """The command that makes its environment."""
-        return f"orderproof engines install {self.environment_name or self.name}"
+        return f"orderproof engines install {self.environment.name}"
 
     @property
     def where(self) -> str:
         """The place of a library that this process does not call, in words."""
         try:
             return f"version {self.version_here}, in a process of its own" if self.interpreter else ""
-        except MissingLibrary:
+        except MissingLibraryError:
             return self.how_to_install
 
     @property
@@ -86,12 +87,12 @@ class Library:
 
     @property
     def interpreter(self) -> Path | None:
-        """The interpreter that has it; None if this process may call it. Raises `MissingLibrary`."""
+        """The interpreter that has it; None if this process may call it. Raises `MissingLibraryError`."""
         here = self.version_here
         if here and self.wanted in ("", here):
             return Path(sys.executable) if self.variables else None
         if not self.environment.is_installed:
-            raise MissingLibrary(self)
+            raise MissingLibraryError(self)
         return self.environment.python
 
     def server(self, python: Path) -> EngineServer:
@@ -106,7 +107,7 @@ class Library:
         return install(self.environment, needed, lambda python: self.server(python).stop())
 
 
-class MissingLibrary(Exception):
+class MissingLibraryError(UsageError):
     """A library that is not installed."""
 
     def __init__(self, library: Library) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from orderproof.conventions.attention.function import AttentionFunction
@@ -62,23 +58,12 @@ class InterpreterCalls:
 
     def call(self, name: str, given: Mapping[str, Any]) -> Numbers:
         """The result of a function. Raises `UnsupportedCallError`, and `EngineError` if the process ends."""
-        server = self._server()
         request = {"function": name, "given": {key: answering.to_line(x) for key, x in given.items()}}
         try:
-            data, answer = json.dumps(request).encode() + b"\n", b""
-            while data:
-                data = data[os.write(server.requests, data) :]
-            while not answer.endswith(b"\n"):
-                more = os.read(server.answers, 1 << 16)
-                if not more:
-                    raise EngineError(f"{name} ends its process")
-                answer += more
-        except BaseException as error:  # it hangs, or has ended
+            line = self._server().ask(request)
+        except BaseException:  # it hangs, or has ended
             self.stop()
-            if isinstance(error, BrokenPipeError):
-                raise EngineError(f"{name} ends its process") from None
             raise
-        line = json.loads(answer)
         if line["failure"]:
             raise UnsupportedCallError(line["failure"])
         found: Numbers = answering.of_line(line["found"])
@@ -135,7 +120,8 @@ class _ByName:
 
 
 def _called(calls: Calls, name: str, given: Mapping[str, Any]) -> Tensor:
-    return _tensor(calls.call(name, {key: _numbers(x) for key, x in given.items()}))
+    found: Tensor = answering.torch_array(calls.call(name, {key: _numbers(x) for key, x in given.items()}))
+    return found
 
 
 def _numbers(given: Any) -> Any:
@@ -144,12 +130,4 @@ def _numbers(given: Any) -> Any:
         return [_numbers(x) for x in given]
     if not isinstance(given, Tensor):
         return given
-    plain = given.detach()
-    narrow = plain.dtype in (torch.bfloat16, torch.float16)
-    name = str(plain.dtype).removeprefix("torch.")
-    return Numbers((plain.float() if narrow else plain).contiguous().numpy(), name, given.requires_grad)
-
-
-def _tensor(found: Numbers) -> Tensor:
-    plain = torch.from_numpy(np.array(found.values))
-    return plain.to(getattr(torch, found.dtype))
+    return answering.torch_numbers(given)._replace(graded=given.requires_grad)

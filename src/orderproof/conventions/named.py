@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from orderproof.conventions.library import AnyFunction, Library, MissingLibrary, libraries
-from orderproof.conventions.library_calls import functions_of
+from orderproof.conventions.library import AnyFunction, Library, libraries
+from orderproof.conventions.library_calls import calls_of, functions_of
 from orderproof.conventions.own_function import own_function
 from orderproof.conventions.question import Question
 from orderproof.errors import UsageError
@@ -66,19 +66,12 @@ def find_functions(names: Sequence[str]) -> list[AnyFunction]:
 def _functions(library: Library, version: str, python: str) -> list[AnyFunction]:
     """The functions of a library; where a version or an interpreter is stated, their names have the version."""
     if python:
-        if not Path(python).expanduser().is_file():
+        interpreter = Path(python).expanduser().absolute()
+        if not interpreter.is_file():
             raise UsageError(f"expected the interpreter of an environment with {library.name}; no file {python}")
-        found = functions_of(library, Path(python).expanduser().absolute())
-        return functions_of(library, Path(python).expanduser().absolute(), f"@{_version(found[0])}")
+        return functions_of(library, interpreter, f"@{calls_of(library, interpreter).version.partition(' ')[2]}")
     wanted = replace(library, wanted=version)
-    try:
-        return functions_of(wanted, wanted.interpreter, f"@{version}" if version else "")
-    except MissingLibrary as error:
-        raise UsageError(str(error)) from None
-
-
-def _version(function: AnyFunction) -> str:
-    return function.version.partition(" ")[2]
+    return functions_of(wanted, wanted.interpreter, f"@{version}" if version else "")
 
 
 def _plain(function: AnyFunction) -> str:

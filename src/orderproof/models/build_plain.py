@@ -13,7 +13,7 @@ from torch import nn
 
 from orderproof.batch_layout import PAD_LAYOUTS
 from orderproof.errors import first_line
-from orderproof.models.axes import OutputAxes, input_text, stated_axes
+from orderproof.models.axes import CalledShapes, OutputAxes, input_text, stated_axes
 from orderproof.models.forward_arguments import arguments_of_forward
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.merged_rows import with_split_rows
@@ -66,14 +66,7 @@ def build_plain_subject(
     call, shapes = calls.called_shapes(call)
     if layout.outputs is None and with_split_rows(calls, call, shapes):
         call, shapes = calls.called_shapes(call)
-    module, axes_of_outputs = calls.module, {name: each.axes(name) for name, each in shapes.items()}
-    one_length = any(axes.fixed for axes in axes_of_outputs.values())
-    axes_of_outputs |= _stated(layout, axes_of_outputs, call)
-    is_open = layout.token_axis is None and layout.outputs is None
-    if one_length and is_open and (why := _other_token_axis(calls, call)):
-        axes_of_outputs = {
-            name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in axes_of_outputs.items()
-        }
+    module, (axes_of_outputs, one_length) = calls.module, _axes_of_outputs(calls, call, shapes, layout)
     notes += [*calls.unread_outputs, *_shared_examples(examples)]
     arguments = named_arguments(calls, layout, call, roles)
     notes += arguments.notes(layout)
@@ -107,6 +100,19 @@ def build_plain_subject(
         subject.bind_inputs = partial(_bind_inputs, subject.module, arguments)
     subject.build_adapter = partial(build_adapter, subject, original, arguments, roles)
     return subject
+
+
+def _axes_of_outputs(
+    calls: ModuleCalls, call: Call, shapes: Mapping[str, CalledShapes], layout: Layout
+) -> tuple[dict[str, OutputAxes], bool]:
+    """The axes of each output, and whether calls show that the module takes one length only."""
+    found = {name: each.axes(name) for name, each in shapes.items()}
+    one_length = any(axes.fixed for axes in found.values())
+    found |= _stated(layout, found, call)
+    is_open = layout.token_axis is None and layout.outputs is None
+    if one_length and is_open and (why := _other_token_axis(calls, call)):
+        found = {name: replace(axes, unknown_tokens=why, fixed=False) for name, axes in found.items()}
+    return found, one_length
 
 
 def _left_out(module: nn.Module, roles: ExampleRoles) -> tuple[str, ...]:

@@ -223,10 +223,8 @@ class PairRun:
             return PairResult("held", f"{phrases.call_text(call)}: {len(first)} tokens are equal", call)
         results = tuple(run.result(law) for run in self.runs)
         text = f"they generate other tokens after {min(len(first), len(second)) if same is None else same} equal ones"
-        refuted = any(each.verdict == "refuted" for each in results) and not all(
-            each.verdict == "refuted" for each in results
-        )
-        return PairResult("refuted" if refuted else "undecided", self._both(call, text, results), call, None, results)
+        one_alone = len({each.verdict == "refuted" for each in results}) == 2
+        return PairResult("refuted" if one_alone else "undecided", self._both(call, text, results), call, None, results)
 
     def _both(self, call: PortCall, text: str, results: Sequence[PortResult]) -> str:
         """One line: how they differ, and what the reference says of each."""

@@ -49,6 +49,11 @@ def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
             part._parameters[name] = value
 
 
+def with_replacements(values: Mapping[str, Tensor], replaced: Mapping[int, Tensor]) -> dict[str, Tensor]:
+    """Tensors by name, each with its replacement of low rank, if it has one."""
+    return {name: replaced.get(x.data_ptr(), x) for name, x in values.items()}
+
+
 def low_rank_copy(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
     """A copy of a module with these weights, the same ones in each dtype; None is that of the module."""
     with low_rank_weights(module):

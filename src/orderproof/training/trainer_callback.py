@@ -48,18 +48,13 @@ class TrainerAudit(TrainerCallback):  # type: ignore[misc]
         del args, control
         if not state.is_world_process_zero:
             return
-        trainer, own = self.trainer, vars(self.trainer).get("get_batch_samples")
 
-        def first(*arguments: Any, **options: Any) -> Any:
-            if own is None:
-                del trainer.get_batch_samples
-            else:
-                trainer.get_batch_samples = own
-            samples, count = trainer.get_batch_samples(*arguments, **options)
+        def first(get_batch_samples: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            samples, count = get_batch_samples(*arguments, **options)
             self._audit(samples)
             return samples, count
 
-        trainer.get_batch_samples = first
+        _call_next_by(self.trainer, "get_batch_samples", first)
 
     def _audit(self, samples: Sequence[Any]) -> None:
         trainer = self.trainer
@@ -79,17 +74,12 @@ class TrainerAudit(TrainerCallback):  # type: ignore[misc]
 
     def _await_loss(self) -> None:
         """Audit the labels that the trainer makes when its loss is called for the first time."""
-        trainer, own = self.trainer, vars(self.trainer).get("compute_loss")
 
-        def first(model: Any, inputs: Any, *more: Any, **named: Any) -> Any:
-            if own is None:
-                del trainer.compute_loss
-            else:
-                trainer.compute_loss = own
-            self._audit_policy(lambda: trainer.compute_loss(model, dict(inputs), *more, **named))
-            return trainer.compute_loss(model, inputs, *more, **named)
+        def first(compute_loss: Callable[..., Any], model: Any, inputs: Any, *more: Any, **named: Any) -> Any:
+            self._audit_policy(lambda: compute_loss(model, dict(inputs), *more, **named))
+            return compute_loss(model, inputs, *more, **named)
 
-        trainer.compute_loss = first
+        _call_next_by(self.trainer, "compute_loss", first)
 
     def _audit_policy(self, objective: Callable[[], Any]) -> None:
         trainer, began = self.trainer, time.perf_counter()
@@ -107,6 +97,20 @@ class TrainerAudit(TrainerCallback):  # type: ignore[misc]
                 trainer.model, batch, step.loss, trainer, trainer.accelerator, name=type(trainer).__name__,
                 wrapped=trainer.model_wrapped, share=share, spent=time.perf_counter() - began, weighs_labels=True,
             )  # fmt: skip
+
+
+def _call_next_by(trainer: Any, name: str, function: Callable[..., Any]) -> None:
+    """Let a function make the next call of a method, which it gets first, and no later one."""
+    own = vars(trainer).get(name)
+
+    def first(*arguments: Any, **options: Any) -> Any:
+        if own is None:
+            delattr(trainer, name)
+        else:
+            setattr(trainer, name, own)
+        return function(getattr(trainer, name), *arguments, **options)
+
+    setattr(trainer, name, first)
 
 
 def _has_labels(part: Any) -> bool:

@@ -220,6 +220,31 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         load(saved(torch.jit.script(Causal().eval()), tmp_path))
 
 
+class Factor:
+    """An object that a module holds."""
+
+    def __init__(self, size: float) -> None:
+        self.size = size
+
+
+class Holds(nn.Module):
+    """A module with an object of a class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = Factor(2.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor.size
+
+
+def test_an_object_of_a_class_is_named_with_its_file(tmp_path: Path) -> None:
+    torch.jit.script(Factor)
+    path = saved(torch.jit.script(Holds()), tmp_path)
+    with pytest.raises(SubjectError, match=r"^\w+\.pt: expected attributes .*'factor' is an object of .*pt2$"):
+        load(path, inputs=(torch.randn(2, 3),))
+
+
 class ReadsItself(nn.Module):
     """A module with code for being saved and read."""
 

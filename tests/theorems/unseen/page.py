@@ -16,7 +16,7 @@ Written by `python -m tests.theorems.unseen --markdown docs/evidence/faults/unse
 
 The modules of `tests/theorems/unseen` were written in one go, as engineers write attention, masks, pooling,
 recurrences, selection, quantization and padding code, before any of them was audited and without a look at the rules.
-Each has claims: a law, and if it holds. Runs in float64 hold the claims to what the modules compute (`truth.py`). The
+Each has claims: a law, and if it holds. Runs in float64 check the claims (`truth.py`). The
 first count was made before any rule was changed; what stayed open was then repaired by kinds, and counted again."""
 ROWS = (
     ("theorem", "holds, proved for every length"),

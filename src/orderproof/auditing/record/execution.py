@@ -25,7 +25,7 @@ from orderproof.models.subject import Axis
 from orderproof.recording.captured_graph import CapturedGraph, leaves_by_name
 from orderproof.recording.execution import execute, execute_nodes
 from orderproof.recording.float64_parameters import Float64Parameters
-from orderproof.recording.low_rank import low_rank_copy, low_rank_weights
+from orderproof.recording.low_rank import low_rank_copy, low_rank_weights, with_replacements
 from orderproof.recording.owned_state import OwnedState, owned_state
 from orderproof.recording.restored_state import changes_state, restored_state
 from orderproof.recording.source import source_of_error
@@ -235,9 +235,8 @@ class SubjectExecution:
     def _state(self, *, float64: bool) -> dict[str, Tensor] | None:
         """The graph's parameters with noise added, or with matrices of low rank; None for its own."""
         if self.weights == "low rank" and self.captured is not None:
-            values = self.captured.values
             with low_rank_weights(self.subject.module) as replaced:
-                found = {name: replaced.get(x.data_ptr(), x) for name, x in values.items()}
+                found = with_replacements(self.captured.values, replaced)
             return {name: _widened(x) for name, x in found.items()} if float64 else found
         if self.weights != "random" or self.captured is None:
             return None

@@ -22,7 +22,7 @@ from orderproof.recording.capture import capture
 from orderproof.recording.captured_graph import CapturedGraph
 from orderproof.recording.execution import execute, relative_difference
 from orderproof.recording.float64_parameters import Float64Parameters
-from orderproof.recording.low_rank import low_rank_weights
+from orderproof.recording.low_rank import low_rank_weights, with_replacements
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import TOKEN_AXIS_OPTION
 from orderproof.tolerances import SAME_GRAPH
@@ -73,7 +73,7 @@ class RecordedCall:
             return False
         try:
             with torch.no_grad(), low_rank_weights(module) as replaced, state_as_recorded(module, captured):
-                state = {name: replaced.get(x.data_ptr(), x) for name, x in captured.values.items()}
+                state = with_replacements(captured.values, replaced)
                 with seeded_random(0):
                     called = named_tensors(module(*[x.clone() for x in inputs]))
                 with seeded_random(0):

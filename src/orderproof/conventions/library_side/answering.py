@@ -42,19 +42,22 @@ class Numbers(NamedTuple):
 # ------------------------------------------------------------ arrays of common kinds
 
 
-def _torch_array(given: Numbers) -> Any:
+def torch_array(given: Numbers) -> Any:
+    """A tensor of numbers, with memory of its own."""
     import torch
 
-    found = torch.from_numpy(np.ascontiguousarray(given.values)).to(getattr(torch, given.dtype))
+    found = torch.from_numpy(np.array(given.values, order="C")).to(getattr(torch, given.dtype))
     return found.requires_grad_() if given.graded else found
 
 
-def _torch_numbers(found: Any) -> Numbers:
+def torch_numbers(found: Any) -> Numbers:
+    """The numbers of a tensor."""
     import torch
 
     plain = found.detach()
-    dtype = str(plain.dtype).removeprefix("torch.")
-    return Numbers((plain.float() if plain.dtype in (torch.bfloat16, torch.float16) else plain).numpy(), dtype)
+    narrow = plain.dtype in (torch.bfloat16, torch.float16)
+    numbers = (plain.float() if narrow else plain).contiguous().numpy()
+    return Numbers(numbers, str(plain.dtype).removeprefix("torch."))
 
 
 def _jax_array(given: Numbers) -> Any:
@@ -77,7 +80,7 @@ def _plain_numbers(found: Any) -> Numbers:
 
 
 KINDS = {
-    "torch": (_torch_array, _torch_numbers),
+    "torch": (torch_array, torch_numbers),
     "jax": (_jax_array, _plain_numbers),
     "numpy": (_numpy_array, _plain_numbers),
 }
@@ -101,7 +104,7 @@ class Side:
     @property
     def described(self) -> dict[str, Any]:
         """Kind, options and axes of each function."""
-        more = " gradients" if self.array is _torch_array else ""
+        more = " gradients" if self.array is torch_array else ""
         return {name: [each[0], each[1] + more, each[2]] for name, each in self.functions.items()}
 
     def call(self, name: str, given: Mapping[str, Any]) -> Numbers:

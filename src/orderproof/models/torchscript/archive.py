@@ -27,6 +27,7 @@ from orderproof.models.translation_rounding import gap, largest, unit
 from orderproof.subject_spec import Layout
 
 OF_OUTPUT = 16  # units in the last place of the largest output: the code of a file may be run in another order
+OTHER_FORM = "save the module from which it was made with torch.export.save, as file.pt2"
 _RUNS_WHEN_READ = re.compile(rb"^  def __setstate__", re.MULTILINE)
 
 
@@ -88,43 +89,46 @@ def _translated(original: Any, unit_of_code: Any, name: str) -> ScriptPart:
     unknown = Counter(step.kind for block in blocks for step in steps_of(block) if not is_known(step))
     if unknown:
         listed = ", ".join(f"{kind} ({count})" for kind, count in unknown.most_common(8))
-        raise SubjectError(f"{name}: these operators of TorchScript are not read: {listed}")
-    return _part(original, methods, functions)
+        raise SubjectError(f"{name}: these operators of TorchScript are not read: {listed}; {OTHER_FORM}")
+    return _part(original, methods, functions, name)
 
 
-def _part(original: Any, methods: Mapping[int, Mapping[str, Block]], functions: Mapping[str, Block]) -> ScriptPart:
-    """A part with its parameters, buffers, attributes and parts."""
+def _part(
+    original: Any, methods: Mapping[int, Mapping[str, Block]], functions: Mapping[str, Block], name: str
+) -> ScriptPart:
+    """A part with its parameters, buffers, attributes and parts. Raises `SubjectError` for an attribute."""
     own = methods[id(original)]
     part = ScriptPart(own, functions, _arguments(original) if "forward" in own else ())
     part.train(original.training)
     for key, child in original.named_children():
-        part.add_module(key, _part(child, methods, functions))
+        part.add_module(key, _part(child, methods, functions, name))
     for key, weight in original.named_parameters(recurse=False):
         part.register_parameter(key, nn.Parameter(weight.detach().clone(), requires_grad=False))
     for key, tensor in original.named_buffers(recurse=False):
         part.register_buffer(key, tensor.detach().clone())
     for step in (step for block in own.values() for step in steps_of(block) if step.kind == "prim::GetAttr"):
         if not hasattr(part, step.name) and hasattr(original, step.name):
-            _add_attribute(part, original, step.name)
+            _add_attribute(part, original, step.name, name)
     return part
 
 
-def _add_attribute(part: ScriptPart, original: Any, key: str) -> None:
+def _add_attribute(part: ScriptPart, original: Any, key: str, name: str) -> None:
     """Keep an attribute that the code reads; a list of own parameters as their names, so that a copy has its own."""
     value = getattr(original, key)
     if isinstance(value, list) and value and all(isinstance(x, Tensor) for x in value):
-        own = {
-            x.data_ptr(): name
-            for name, x in (*original.named_parameters(recurse=False), *original.named_buffers(recurse=False))
-        }
+        held = (*original.named_parameters(recurse=False), *original.named_buffers(recurse=False))
+        own = {x.data_ptr(): own_name for own_name, x in held}
         part.tensor_lists[key] = [own.get(x.data_ptr(), f"{key}_{k}") for k, x in enumerate(value)]
-        for name, x in zip(part.tensor_lists[key], value, strict=True):
-            if not hasattr(part, name):
-                part.register_buffer(name, x.detach().clone())
+        for own_name, x in zip(part.tensor_lists[key], value, strict=True):
+            if not hasattr(part, own_name):
+                part.register_buffer(own_name, x.detach().clone())
         return
     plain = (bool, int, float, str, Tensor, torch.device, torch.dtype, type(None))
     if not all(isinstance(x, plain) for x in tree_leaves(value)):
-        raise SubjectError(f"attribute {key!r} is an object of {type(value).__name__}, which is not read")
+        raise SubjectError(
+            f"{name}: expected attributes that are numbers, texts or tensors; {key!r} is an object of "
+            f"{type(value).__name__}; {OTHER_FORM}"
+        )
     if isinstance(value, Tensor):
         part.register_buffer(key, value.detach().clone())
     else:
@@ -158,6 +162,6 @@ def _compared(original: Any, part: ScriptPart, inputs: Inputs, name: str) -> str
         apart = gap(own, other)
         if own.shape != other.shape or not apart <= OF_OUTPUT * unit(other) * largest(other):
             raise SubjectError(
-                f"{name}: its steps compute another output than TorchScript ({apart:.2g} apart); report it"
+                f"{name}: its steps compute another output than TorchScript ({apart:.2g} apart); please report it"
             )
     return "the graph of the file was run step by step, and computes what TorchScript computes on one example"

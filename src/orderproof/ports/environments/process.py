@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import json
 import os
@@ -64,14 +65,12 @@ class EngineServer:
 
     def _first_line(self, python: Path) -> dict[str, Any]:
         """The report of the process when its import is done."""
-        data, latest = b"", time.monotonic() + START_SECONDS
-        while not data.endswith(b"\n"):
-            if not select.select([self.answers], [], [], max(latest - time.monotonic(), 0))[0]:
-                raise EngineError(f"{self.label} was not imported by {python} within {START_SECONDS:g} s")
-            more = os.read(self.answers, 1 << 16)
-            if not more:
-                raise EngineError(f"{self.label}: the interpreter {python} {self._end()}")
-            data += more
+        try:
+            data = self._next_line(START_SECONDS)
+        except TimeoutError:
+            raise EngineError(f"{self.label} was not imported by {python} within {START_SECONDS:g} s") from None
+        if not data:
+            raise EngineError(f"{self.label}: the interpreter {python} {self._end()}")
         try:
             line = json.loads(data)
         except ValueError:
@@ -79,6 +78,27 @@ class EngineServer:
         if line["failure"]:
             raise EngineError(f"{self.label} cannot be imported by {python}: {line['failure']}")
         return dict(line)
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a request, for a program that answers each with one line. Raises `EngineError` if it ends."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended
+            serving.write_line(self.requests, request)
+        if not (data := self._next_line()):
+            raise EngineError(f"{self.label}: its process {self._end()}")
+        return dict(json.loads(data))
+
+    def _next_line(self, limit: float | None = None) -> bytes:
+        """The next line; empty if the process ends. Raises `TimeoutError` after `limit` [s]."""
+        data, latest = b"", None if limit is None else time.monotonic() + limit
+        while not data.endswith(b"\n"):
+            left = None if latest is None else max(latest - time.monotonic(), 0)
+            if not select.select([self.answers], [], [], left)[0]:
+                raise TimeoutError
+            more = os.read(self.answers, 1 << 16)
+            if not more:
+                return b""
+            data += more
+        return data
 
     def _end(self) -> str:
         """How it ended, with the last line that it printed."""
