@@ -119,6 +119,7 @@ def test_a_dtype_that_needs_repetition_is_only_in_variants_that_cover_a_pair() -
         assert not set(own) <= set(others) or left_out, "every pair of this variant is in another one"
 
 
+@pytest.mark.slow
 def test_a_variant_is_measured_without_recording_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: AuditContext) -> str:
         raise AssertionError("recorded")

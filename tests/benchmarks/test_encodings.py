@@ -29,6 +29,7 @@ def test_ratios_are_taken_within_a_round():
     assert found["b"] > 1.0
 
 
+@pytest.mark.slow
 def test_every_table_has_a_title_that_names_its_limit():
     names = {"rotate", "decode", "positions", "stack", "errors", "bias", "train", "table"}
     assert set(benchmark.TABLES) == names

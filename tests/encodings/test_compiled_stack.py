@@ -27,7 +27,7 @@ ENCODINGS: dict[str, Callable[[], PositionalEncoding]] = {
 }
 one_axis_and_several = pytest.mark.parametrize("name", ["interleaved", "several axes"])
 # torch imports its own deprecated decorator with its decompositions.
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")]
 
 
 class Layer(nn.Module):

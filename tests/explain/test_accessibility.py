@@ -16,7 +16,7 @@ from tests.explain.examples import everything
 from tests.explain.page_actions import STEPS, go, move, type_words
 from tests.pairs import first_soon
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)]
 
 HOSTILE = '<img/src=x/onerror=alert(1)> <script>alert("x")</script> {{7*7}} </script>'
 ODD = {

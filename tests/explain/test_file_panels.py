@@ -23,7 +23,7 @@ from tests.pairs import first_soon
 from tests.report import examples
 from tests.report.page_examples import off_by_one
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)]
 
 
 def cells(page: Page, selector: str) -> list[list[str]]:

@@ -11,7 +11,7 @@ from tests.explain.page_actions import go, move, type_words
 from tests.explain.page_checks import CUT_OFF, MOVING
 from tests.pairs import first_soon
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)]
 
 # The right answer of each step for "the cat chased the dog", with what the step shows then.
 RIGHT = {

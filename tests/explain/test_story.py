@@ -170,7 +170,7 @@ def test_on_a_phone_no_matrix_word_picture_or_table_is_cut(open_page: Open, tmp_
         assert page.evaluate(TOO_WIDE) == [], step
 
 
-@pytest.mark.parametrize("width", first_soon([768, 1280, 820, 1024], 2))
+@pytest.mark.parametrize("width", first_soon([768, 1280, 820, 1024]))
 def test_the_terms_and_their_arrows_do_not_overlap(open_page: Open, width: int):
     page = open_page("attention", width=width).page
     page.locator("#attention-swap").click()

@@ -10,6 +10,7 @@ from orderproof.lab import proof_consistency
 from orderproof.lab.run_config import RunConfig
 from orderproof.lab.trainer import train
 
+pytestmark = pytest.mark.slow  # each trains a model
 SMALL = {"width": 16, "heads": 2, "steps": 30, "learning_rate": 0.003, "test_rows": 64}
 
 

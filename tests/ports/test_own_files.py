@@ -52,6 +52,7 @@ def found(folder: Path, engine: str) -> list[str]:
     return [finding.verdict for finding in findings]
 
 
+@pytest.mark.slow
 @needs_onnx
 def test_a_file_that_a_user_exported_is_compared(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"

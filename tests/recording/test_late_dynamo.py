@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 AUDIT = """
 import sys
 import torch
@@ -73,9 +75,11 @@ def test_a_proof_needs_no_compiler_and_compiling_still_works(tmp_path: Path) -> 
     run(AUDIT, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_asked_of_the_compiler_is_that_of_torch(tmp_path: Path) -> None:
     run(ATTRIBUTES, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_submodule_may_be_imported_meanwhile(tmp_path: Path) -> None:
     run(SUBMODULES, tmp_path)

@@ -130,6 +130,7 @@ def published() -> PortsDocument:
     return read_document(PAGE)
 
 
+@pytest.mark.slow
 def test_published_scripts_show_their_differences(published: PortsDocument) -> None:
     groups = [g for g in difference_groups(published.rows) if (g.engine, g.variant) == ("mlx", "default")]
     files = []
