@@ -60,6 +60,7 @@ SERVING = {
             "answer = port.generate(prompt, params)[0].prompt_logprobs[1:]",
             "words = range(config.vocab_size)",
             "actual = np.array([[each[word].logprob for word in words] for each in answer])",
+            "del port, answer  # before another engine is made: the end of one ends the groups of its process",
         ),
         ('os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"', ""),
         standard=("import os",),
