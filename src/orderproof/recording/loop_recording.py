@@ -71,11 +71,12 @@ class RecordedLoop:
 class OpenRange:
     """The indices of a loop over an open range."""
 
-    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
-        self.loops, self.source, self.frame = loops, source, frame
+    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType, *, first: int = 0) -> None:
+        self.loops, self.source, self.frame, self.first = loops, source, frame, first
         self.loop = RecordedLoop(count, loops.new_indices(), _line_around(frame), frame)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
         self.locals: list[dict[str, Any]] = []
+        self.filled_before: dict[str, int] = {}  # tensors in each list before the loop
         self.kept: OwnedState
 
     def __iter__(self) -> OpenRange:
@@ -93,9 +94,10 @@ class OpenRange:
                 if not shows_its_state(one):
                     recorded.refuse(f"a loop of open length may change {name}, which does not show its state")
             self.kept = state_within(roots, self.loops.packages)
+            self.filled_before = {name: len(self.frame.f_locals.get(name, ())) for name in self.source.filled}
         self._check_kept()
         if len(self.begins) < 3:
-            return self.loop.indices[len(self.begins) - 1]
+            return self.loop.indices[len(self.begins) - 1] + self.first
         self.loop.iterations = [_between(*ends) for ends in zip(self.begins, self.begins[1:], strict=False)]
         self._check_locals()
         self._note_lists()
@@ -156,9 +158,10 @@ class OpenRange:
     def _note_lists(self) -> None:
         for name in self.source.filled:
             values = self.frame.f_locals.get(name)
-            if type(values) is not list or len(values) != 2 or not all(isinstance(x, Tensor) for x in values):
+            before = self.filled_before[name]
+            if type(values) is not list or len(values) != before + 2 or not all(isinstance(x, Tensor) for x in values):
                 self.loops.recorded.refuse(f"a loop of open length fills {name} with other values")
-            first, second = (self.loops.current_node(x) for x in values)
+            first, second = (self.loops.current_node(x) for x in values[before:])
             if first is not None and second is not None:
                 self.loop.lists.append((first, second))
 
@@ -275,12 +278,12 @@ class Loops:
     def range(self, *arguments: Any) -> Any:
         """`range` as the model calls it."""
         frame = sys._getframe(1)
-        count = arguments[-1]
-        is_open = isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
-        if not self.active and is_open and arguments[:-1] in ((), (0,)):
+        first, end = arguments[0] if len(arguments) == 2 else 0, arguments[-1]
+        starts = len(arguments) < 3 and type(first) is int and first >= 0
+        if not self.active and starts and isinstance(end, torch.SymInt) and end.node.hint - first >= LEAST_COUNT:
             source = loop_source(frame.f_code, frame.f_lineno)
             if source is not None:
-                return OpenRange(self, count, source, frame)
+                return OpenRange(self, end - first, source, frame, first=first)
         return builtins.range(*arguments)
 
     def unbind(self, tensor: Tensor, dim: int, frame: FrameType) -> Iterator[Tensor] | None:
@@ -302,6 +305,11 @@ class Loops:
         """The node of the value of a tensor; None if it was written through another tensor since."""
         alias = self.recorded.aliases.get(id(tensor))
         return alias.node if alias is not None and alias.version == alias.storage.version else None
+
+    def tensors_before(self, tensors: Any) -> int:
+        """The number of tensors in a list before those that a loop added."""
+        added = [self.recorded.node_of(x) for x in tensors[-2:]] if len(tensors) > 2 else []
+        return len(tensors) - 2 if any(tuple(added) in loop.lists for loop in self.found) else 0
 
     def stack(self, tensors: Any, dim: int = 0, *, joined: bool = False) -> tuple[Node, Tensor] | None:
         """The node of `torch.stack` of a list that a loop fills, and its meta tensor; None for another list.

@@ -76,15 +76,15 @@ def _appended(statement: ast.stmt) -> str | None:
 
 
 def _is_only_filled(tree: ast.Module, loop: ast.For, name: str) -> bool:
-    """True if a list is made empty, filled by one statement of the loop, and then only stacked or joined."""
+    """True if a list is made, filled by one statement of the loop, and then only stacked or joined."""
     allowed: set[ast.Name] = set()
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Name() as target], value=ast.List(elts=[])):
+            case ast.Assign(targets=[ast.Name() as target], value=ast.List()):
                 allowed.add(target)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 pairs = zip(targets, values, strict=False)
-                allowed |= {t for t, v in pairs if isinstance(t, ast.Name) and isinstance(v, ast.List) and not v.elts}
+                allowed |= {t for t, v in pairs if isinstance(t, ast.Name) and isinstance(v, ast.List)}
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="torch"), attr="stack" | "cat"), args=[ast.Name() as read, *_]
             ):
