@@ -97,8 +97,6 @@ MUTANTS = [
     *mutants_of(
         "theorems.walks.values_of_a_run",
         M("other_functions_are_equal", "rest.is_constant", "True", program="documents of two features"),
-        M("at_any_indices", "conjunction(*(equal(x, y) for x, y in pairs))", "conjunction()",
-          program="documents before the query"),
         M("numbers_that_differ", "rest.constant == 0", "rest.constant != 0", program="number after another",
           quick=True),
         M("functions_of_a_run_are_shared", "not any(name.endswith(OF_A_RUN) for name in formula.functions)", "True",
