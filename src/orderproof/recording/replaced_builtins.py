@@ -1,8 +1,8 @@
 """Functions that are replaced in the code of a model, for as long as it is recorded with open sizes.
 
-Builtins have replacements that know open sizes. A function under `functools.lru_cache` is called without its cache,
-whose keys would be numbers: what it keeps for a number is taken to be what it computes for it. So no call may write to
-it: the next one would get what was written.
+Builtins and functions of `math` have replacements that know open sizes. A function under `functools.lru_cache` is
+called without its cache, whose keys would be numbers: what it keeps for a number is taken to be what it computes for
+it. So no call may write to it: the next one would get what was written.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from torch import nn
 
 from orderproof.recording.model_namespaces import CachedFunction, ModelNamespaces
+from orderproof.recording.size_functions import REPLACED
 
 _MISSING = object()
 
@@ -23,7 +24,7 @@ _MISSING = object()
 def replaced_builtins(
     module: nn.Module, replacements: Mapping[str, Any], kept: Callable[[str, Any], None]
 ) -> Iterator[dict[str, None]]:
-    """Under this, the modules of Python in which a model is defined find replacements of builtins under their names.
+    """Under this, the modules of Python in which a model is defined find replacements of builtins and of `math`.
 
     Yields the names of the functions with a cache that were called without it; `kept` gets the name and the result of
     each such call.
@@ -31,6 +32,12 @@ def replaced_builtins(
     found, called = ModelNamespaces(module), dict[str, None]()
     changed: list[tuple[dict[str, Any], str, Any]] = [
         (space, name, replacements[name]) for space in found.spaces for name in replacements if name not in space
+    ]
+    changed += [
+        (space, name, REPLACED[id(value)])
+        for space in found.spaces
+        for name, value in space.items()
+        if id(value) in REPLACED
     ]
     changed += [(space, name, _without_cache(space[name], called, kept)) for space, name in found.cached]
     before = [space.get(name, _MISSING) for space, name, _ in changed]

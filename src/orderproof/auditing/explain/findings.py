@@ -12,9 +12,9 @@ from orderproof.report.place import shown_place
 
 _OF_BOTH_AXES = ("attention_pattern", "batch_composition")  # they compare tokens with rows
 _EXCHANGED_AXES = Remedy(
-    text="Rows see each other, and no token of a row sees another: the model has its tokens along axis 0. If the input is "
-    "[token, row, width], state --token-axis 0 (in Python token_axis=0). If it is [row, token, width], give the model its "
-    "rows first.",
+    text="Rows see each other, and no token of a row sees another: the model has its tokens along axis 0. If the input "
+    "is [token, row, width], state --token-axis 0 (in Python token_axis=0). If it is [row, token, width], give the "
+    "model its rows first.",
     diff="-nn.TransformerEncoderLayer(width, heads)\n+nn.TransformerEncoderLayer(width, heads, batch_first=True)",
 )
 
@@ -74,13 +74,7 @@ def with_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """
     causes: dict[str, str] = {}
     found = []
-    exchanged = _exchanged_axes(findings)
-    for f in findings:
-        if f.law == exchanged and f.verdict == "refuted":
-            f = f.model_copy(update={"remedy": _EXCHANGED_AXES.text, "remedy_diff": _EXCHANGED_AXES.diff})
-        elif exchanged and not f.expectation_met and (f.vacuous or f.law in _OF_BOTH_AXES):
-            found.append(f.model_copy(update={"same_cause_as": find_law(exchanged).code}))
-            continue
+    for f in _of_exchanged_axes(findings):
         has_none = f.expectation_met or f.verdict == "undecided" or f.same_cause_as
         cause = "" if has_none else shown_place(f).source or _absence(f)
         first = causes.setdefault(cause, f.code) if cause else f.code
@@ -88,10 +82,19 @@ def with_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _exchanged_axes(findings: Sequence[Finding]) -> str:
-    """The law `batch` if it is violated by a model in which no token of a row sees another; else empty."""
-    mixes_rows = any(f.law == "batch" and f.verdict == "refuted" and not f.expectation_met for f in findings)
-    return "batch" if mixes_rows and any(f.vacuous and not f.expectation_met for f in findings) else ""
+def _of_exchanged_axes(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; with exchanged axes that of `batch` names the axis, and is the cause of others."""
+    rows = next((f for f in findings if f.law == "batch" and f.verdict == "refuted" and not f.expectation_met), None)
+    if rows is None or not any(f.vacuous and not f.expectation_met for f in findings):
+        return list(findings)
+    names_axis = {"remedy": _EXCHANGED_AXES.text, "remedy_diff": _EXCHANGED_AXES.diff}
+    found = []
+    for f in findings:
+        update = names_axis if f.law == rows.law and f.verdict == "refuted" else {}
+        if not f.expectation_met and (f.vacuous or f.law in _OF_BOTH_AXES):
+            update = {"same_cause_as": rows.code}
+        found.append(f.model_copy(update=update))
+    return found
 
 
 def _absence(finding: Finding) -> str:
