@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import socket
 import sys
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def test_a_python_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 def test_a_process_that_ends_is_one_line(tmp_path: Path) -> None:
     found = JaxProcess(python_that(tmp_path, ANSWERS_ONCE))
     with pytest.raises(SubjectError, match="the process of JAX has ended; audit the model again"):
+        found.load("model.py:model")
+    found.close()
+
+
+def test_a_process_goes_on_after_one_who_asked_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jax.py").write_text("def devices(): pass\n", encoding="utf-8")  # its answers are errors
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = JaxProcess(sys.executable)
+    for _ in range(2):
+        with socket.socket(socket.AF_UNIX) as left:
+            left.connect(found.address)
+            write_message(left.makefile("wb"), {"do": "load", "spec": "model.py:model"}, {})
+    with pytest.raises(SubjectError, match="model.py:model: ModuleNotFoundError"):
         found.load("model.py:model")
     found.close()
 

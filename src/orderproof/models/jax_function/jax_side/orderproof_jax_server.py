@@ -229,7 +229,8 @@ def serve(path: str) -> None:
     Path(f"{path}.new").rename(path)  # whoever sees it may connect
     while True:
         connection, _ = listener.accept()
-        with connection, connection.makefile("rwb") as stream:
+        # who asked may be gone: closing the stream then sends what is left of the answer, and raises
+        with contextlib.suppress(OSError), connection, connection.makefile("rwb") as stream:
             try:
                 head, arrays = read_message(stream)
                 if head["do"] == "load":
@@ -241,12 +242,7 @@ def serve(path: str) -> None:
                     assert model is not None
                     write_message(stream, *answer(model, head, arrays))
             except BaseException as error:  # noqa: BLE001 - the code of the user: anything may come
-                _report(stream, error)
-
-
-def _report(stream: Any, error: BaseException) -> None:
-    with contextlib.suppress(OSError):  # who asked is gone
-        write_message(stream, {"error": error_text(error)}, {})
+                write_message(stream, {"error": error_text(error)}, {})
 
 
 def _end_with_input() -> None:
