@@ -48,7 +48,7 @@ class ModuleReference(Reference):
         return PortModel(len(self.tokens), limit=self.calls.adapter.max_positions, seed=self.seed)
 
     def record(self) -> SubjectRecord:
-        """What a report says of it."""
+        """Its entry in a report."""
         subject = self.calls.subject
         return SubjectRecord(
             name=self.name, kind=subject.model_kind, parameters=subject.parameter_count, layers=subject.layer_count,

@@ -71,7 +71,7 @@ class Reference:
         return None
 
     def record(self) -> SubjectRecord:
-        """What a report says of it."""
+        """Its entry in a report."""
         return SubjectRecord(
             name=self.name, kind="causal_lm", parameters=count_parameters(self.model),
             layers=getattr(self.config, "num_hidden_layers", None), detail=self.summary,
