@@ -14,6 +14,7 @@ from orderproof.cli import options
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models import load
 from orderproof.models.jax_function import load_function, process
+from orderproof.models.jax_function.jax_side import orderproof_jax_server
 from orderproof.models.jax_function.process import SERVER, JaxProcess, read_message, write_message
 from orderproof.subject_spec import JAX_PYTHON_VARIABLE
 
@@ -77,6 +78,13 @@ def test_a_process_goes_on_after_one_who_asked_has_left(tmp_path: Path, monkeypa
     with pytest.raises(SubjectError, match="model.py:model: ModuleNotFoundError"):
         found.load("model.py:model")
     found.close()
+
+
+def test_the_reason_of_an_error_of_keras_is_its_second_line() -> None:
+    text = "Exception encountered when calling Layer.call().\n\n\x1b[1mtoo long\x1b[0m\n\nArguments received by Layer:"
+    assert orderproof_jax_server.error_text(ValueError(text)) == "ValueError: too long"
+    assert orderproof_jax_server.error_text(ValueError("too long\nand more")) == "ValueError: too long"
+    assert orderproof_jax_server.error_text(ValueError()) == "ValueError: ValueError"
 
 
 def test_a_process_that_does_not_start_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import socket
 import sys
 import threading
@@ -24,6 +25,7 @@ FOLDER = str(Path(__file__).parent)
 LEAST = 2  # of an open size
 # An audit calls a model with many shapes, a few times each.
 COMPILES_FASTER = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -189,7 +191,9 @@ class Model:
 
 def error_text(error: BaseException) -> str:
     """The first line of an error, with the last line of the user that it passed."""
-    text = str(error).strip().split("\n")[0] or type(error).__name__
+    lines = [line for line in map(str.strip, COLOURS.sub("", str(error)).splitlines()) if line]
+    wrapped = len(lines) > 1 and lines[0].startswith("Exception encountered when calling")  # as Keras does
+    text = lines[wrapped] if lines else type(error).__name__
     kind = "" if type(error).__name__ in ("Unusable", "Untraceable") else f"{type(error).__name__}: "
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not f.filename.startswith((FOLDER, "<")) and "site-packages" not in f.filename]
