@@ -177,11 +177,11 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
 def _report(
     reference: Reference, findings: Sequence[Finding], engines: Sequence[InferenceEngine], began: float
 ) -> Report:
-    used: dict[str, str] = {}
+    used: dict[str, str] = versions()
     for engine in engines:
         for name, version in engine.versions.items():
             used[name if used.get(name, version) == version else f"{name} of {engine.name}"] = version
     return Report(
         orderproof_version=__version__, subject=reference.record(), findings=tuple(findings),
-        versions={**versions(), **used}, seconds=round(time.perf_counter() - began, 3),
+        versions=used, seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip
