@@ -56,6 +56,7 @@ class PortModel:
     vocabulary: int
     window: int | None = None  # [tokens]
     context: int | None = None  # [tokens] of the trained context, before scaling
+    stated: int | None = None  # [tokens] of the context that the configuration states, with its scaling
     limit: int | None = None  # [tokens] of a position table
     seed: int = 0
 
