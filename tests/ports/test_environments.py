@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from orderproof import audit
+from orderproof.conventions.library import libraries
 from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.engines.environment_engine import EnvironmentEngine
@@ -212,6 +213,10 @@ def test_every_environment_pins_all_its_versions() -> None:
     for engine in own:
         assert all("==" in each for each in engine.requirements.others), engine.name
         assert engine.requirements.distribution == engine.distribution
+
+
+def test_no_environment_of_a_library_has_the_name_of_an_engine() -> None:
+    assert not {library.environment.name for library in libraries().values()} & set(engines())
 
 
 @pytest.mark.parametrize("name", ["mlx", "ctranslate2"])
