@@ -181,6 +181,8 @@ class PortEvidence(Record):
     older_causes: tuple[PortCause, ...] = ()  # that explain what is left of the difference in that run
     older_explained: bool = False  # with these values the reference equals the engine in that run
     needs_older_keys: bool = False  # the engine refuses the checkpoint without them
+    seconds: float = 0.0  # of processor time of the engine, for the checkpoint and all calls [s]
+    import_seconds: float = 0.0  # of the import before, in an environment of its own [s]
 
 
 class Theorem(Record):
