@@ -284,7 +284,7 @@ class Recording:
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if recorded.open_call is not None:
                 builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
-                called = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept))
+                called = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept, recorded.refuse))
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
