@@ -146,7 +146,7 @@ class EagerReads(TorchFunctionMode):
 def _from_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device) -> Tensor:
     """`x.new_tensor(data)` by `torch.tensor`, whose values a recording knows; of an open size without its example."""
     options = dict(kwargs)
-    if func is not torch.tensor:
+    if func.__name__ == "new_tensor":
         options = {"dtype": args[0].dtype, "device": device, **options}
         args = args[1:]
     data = args[0] if args else options.pop("data")

@@ -286,7 +286,7 @@ class Recording:
             if recorded.open_call is not None:
                 builtins = {"type": PythonType, **BUILTINS}
                 builtins |= {} if self.loops is None else self.loops.builtins
-                called = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept))
+                called = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept, recorded.refuse))
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))

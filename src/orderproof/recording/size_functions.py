@@ -56,7 +56,7 @@ class _Math(ModuleType):
 
 _MATH = _Math()
 BUILTINS: dict[str, Callable[..., Any]] = {"len": length_of, "divmod": quotient_and_remainder}
-REPLACED: dict[int, Any] = {  # by the identity of the object that a module of the model names
+OF_MATH: dict[int, Any] = {  # by the identity of the object that a module of the model names
     id(math): _MATH,
     **{id(getattr(math, name)): getattr(_MATH, name) for name in _OF_ONE_NUMBER},
 }
