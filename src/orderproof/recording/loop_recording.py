@@ -169,7 +169,7 @@ class OpenRange:
 
 @dataclass(frozen=True)
 class OpenParts:
-    """What a loop over the parts of a tensor along an open dimension runs through.
+    """The parts of a tensor along an open dimension, through which a loop runs.
 
     Attributes:
         at: The part at an index.
