@@ -14,7 +14,19 @@ import sympy
 import torch
 from torch._guards import GuardSource, Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic
-from torch.utils._sympy.functions import CeilToInt, CleanDiv, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod
+from torch.utils._sympy.functions import (
+    CeilToInt,
+    CleanDiv,
+    FloatTrueDiv,
+    FloorDiv,
+    FloorToInt,
+    IntTrueDiv,
+    Max,
+    Min,
+    Mod,
+    PythonMod,
+    ToFloat,
+)  # fmt: skip
 
 from orderproof.logic.terms import (
     FALSE,
@@ -190,6 +202,8 @@ class OpenSizes:
             if e not in self._names:
                 raise NotLinear(str(e))
             return variable(self._names[e])
+        if isinstance(e, FloorToInt | CeilToInt):
+            return self._rounded(e)
         parts = [self._term(part) for part in e.args]
         if isinstance(e, sympy.Add):
             total = as_term(0)
@@ -219,8 +233,19 @@ class OpenSizes:
             for part in parts[1:]:
                 result = (maximum if isinstance(e, Max) else minimum)(result, part)
             return result
-        if isinstance(e, FloorToInt | CeilToInt) and e.args[0].is_integer:
-            return parts[0]
+        raise NotLinear(str(e))
+
+    def _rounded(self, e: Any) -> Term:
+        """The term of an integer, or of a quotient of integers, rounded down or up: exact below 2 ** 53."""
+        (given,) = e.args
+        if given.is_integer:
+            return self._term(given)
+        if isinstance(given, IntTrueDiv | FloatTrueDiv):
+            dividend, divisor = map(_integer, given.args)
+            if dividend is not None and isinstance(divisor, sympy.Integer) and divisor != 0:
+                sign = 1 if divisor > 0 else -1
+                term, size = self._term(dividend) * sign, int(divisor) * sign
+                return floor_division(term, size) if isinstance(e, FloorToInt) else -floor_division(-term, size)
         raise NotLinear(str(e))
 
     def _formula(self, e: Any) -> Formula:
@@ -239,6 +264,15 @@ class OpenSizes:
             raise NotLinear(str(e))
         first, second = (self._term(part) for part in e.args)
         return comparisons[type(e)](first, second)
+
+
+def _integer(e: Any) -> Any:
+    """The integer that a symbolic float is; None for another one."""
+    if isinstance(e, ToFloat):
+        return e.args[0]
+    if isinstance(e, sympy.Float) and float(e).is_integer():
+        return sympy.Integer(int(e))
+    return e if e.is_integer else None
 
 
 def _without_multiples(dividend: Term, divisor: Term) -> Term:
