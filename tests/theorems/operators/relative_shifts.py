@@ -72,6 +72,6 @@ MUTANTS = mutants_of(
         "place_without_its_row",
         "index(last) + index(first) * rest",
         "index(last)",
-        program="a shift that reads the next row",
+        program="a shift up to its own key",
     ),
 )
