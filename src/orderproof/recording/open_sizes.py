@@ -123,7 +123,7 @@ class OpenSizes:
         line = next(self.environment.fixed_at.get(s, "") for s, own in self._names.items() if own == name)
         words = {"batch": "rows"}.get(name, name)
         only = f"its recording is for {self.examples[name]} {words} only"
-        return f"{only}: the call uses their number{line}, which operators of torch leave open"
+        return f"{only}: the call uses their number{line}; operators of torch, as `torch.arange(n)`, leave it open"
 
     def conditions(self) -> list[Formula]:
         """The questions of the call about sizes; nothing is known of one that is not linear."""
