@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sympy
@@ -174,7 +175,13 @@ class OpenSizes:
         if isinstance(symbol, torch.SymInt):
             term = self.term(symbol)
             return term.constant if term.is_constant else term
-        return OpaqueNumber(str(symbol.node.expr))
+        return OpaqueNumber(str(symbol.node.expr), partial(self._evaluated, symbol.node.expr))
+
+    def _evaluated(self, e: Any, sizes: Mapping[str, int]) -> float:
+        """A number for given sizes. Raises `TypeError` for one of which Sympy does not know it."""
+        names = {symbol: sizes[name] for symbol, name in self._names.items()}
+        indices = {symbol: sizes[name] + LEAST_SIZE for symbol, name in self._indices.items() if name in sizes}
+        return float(self.environment.replace(e).xreplace({k: sympy.Integer(v) for k, v in (names | indices).items()}))
 
     def _term(self, e: Any) -> Term:  # noqa: C901, PLR0912 - one case for each kind of expression
         e = self.environment.replace(e)
@@ -245,10 +252,16 @@ def _without_multiples(dividend: Term, divisor: Term) -> Term:
 
 
 class OpaqueNumber:
-    """A number that is computed from open sizes in another way: the same in both runs, and otherwise unknown."""
+    """A number that is computed from open sizes in another way: the same in both runs, and otherwise unknown.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    Attributes:
+        text: How it is computed.
+        evaluated: Its value for given sizes. Raises `TypeError` if it is not known.
+
+    """
+
+    def __init__(self, text: str, evaluated: Callable[[Mapping[str, int]], float]) -> None:
+        self.text, self.evaluated = text, evaluated
 
     def __repr__(self) -> str:
         return self.text

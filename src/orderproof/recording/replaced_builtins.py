@@ -8,6 +8,7 @@ be what it computes for it. So no call may write to it: the next one would get w
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ import numpy as np
 from torch import nn
 
 from orderproof.recording.model_namespaces import CachedFunction, ModelNamespaces
-from orderproof.recording.open_arrays import OpenNumpy, arrays_given_to_torch
+from orderproof.recording.open_arrays import OpenMath, OpenNumpy, arrays_given_to_torch
 
 _MISSING = object()
 
@@ -37,7 +38,9 @@ def replaced_builtins(
     changed: list[tuple[dict[str, Any], str, Any]] = [
         (space, name, replacements[name]) for space in found.spaces for name in replacements if name not in space
     ]
-    changed += [(space, name, OpenNumpy()) for space in found.spaces for name, value in space.items() if value is np]
+    for module_of_python, open_module in ((np, OpenNumpy()), (math, OpenMath())):
+        for space in found.spaces:
+            changed += [(space, name, open_module) for name, value in space.items() if value is module_of_python]
     changed += [(space, name, _without_cache(space[name], called, kept)) for space, name in found.cached]
     before = [space.get(name, _MISSING) for space, name, _ in changed]
     for space, name, value in changed:
