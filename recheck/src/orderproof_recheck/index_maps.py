@@ -136,7 +136,7 @@ def shifted(axes: Axes, digits: Digits, equal: Equal, always: Callable[[Formula]
     else:
         return None
     inside = j + i * rest.constant
-    quotients = range(-FEW, FEW + 1)
+    quotients = list(range(-FEW, FEW + 1))
     if not (always(at_most(own * quotients[0], inside)) and always(less(inside, own * (quotients[-1] + 1)))):
         return None
     quotients = [
