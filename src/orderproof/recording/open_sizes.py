@@ -53,9 +53,9 @@ from orderproof.logic.terms import (
     variable,
     without_common_factors,
 )
-from orderproof.recording.arguments import map_leaves
 from orderproof.recording.size_environment import SizeEnvironment
 
+SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 MAX_POWER = 4
 LEAST_SIZE = 2  # of an open size: torch treats 0 and 1 apart
 
@@ -165,11 +165,6 @@ class OpenSizes:
         indices = {symbol: sympy.Symbol(name) + LEAST_SIZE for symbol, name in self._indices.items()}
         return str(e.xreplace(names | indices))
 
-    def without_symbols(self, arguments: Any) -> Any:
-        """Arguments with terms in place of symbolic integers, and text in place of other symbolic numbers."""
-        kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
-        return map_leaves(kinds, self._as_value, arguments)
-
     def shape(self, tensor: torch.Tensor) -> tuple[Term, ...]:
         """The shape of a tensor."""
         return tuple(self.term(size) for size in tensor.shape)
@@ -183,7 +178,8 @@ class OpenSizes:
         except NotLinear:
             return apply(self._text(size.node.expr))
 
-    def _as_value(self, symbol: Any) -> Any:
+    def without_symbol(self, symbol: Any) -> Any:
+        """The term of a symbolic integer, or the text of another symbolic number."""
         if isinstance(symbol, torch.SymInt):
             term = self.term(symbol)
             return term.constant if term.is_constant else term
