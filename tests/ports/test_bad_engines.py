@@ -90,6 +90,21 @@ def test_an_engine_may_refuse_a_text_beyond_the_trained_context() -> None:
         assert f"takes {most} tokens and not {context + 1}, beyond the trained context" in finding.findings[0].reason
 
 
+def test_an_engine_may_refuse_a_text_beyond_the_stated_context_with_its_scaling() -> None:
+    scaled = 'arch:llama?max_position_embeddings=40&rope_parameters={"rope_type":"yarn","factor":4.0,'
+    scaled += '"rope_theta":10000.0,"original_max_position_embeddings":10}'
+    (finding,) = audit(scaled, against=MisbehavingEngine(how="at most 39"), laws=["same_far_positions"]).findings
+    assert finding.verdict == "not_applicable"
+    assert "takes 39 tokens and not 41, beyond max_position_embeddings" in finding.reason
+
+
+def test_a_far_position_in_a_table_leaves_one_to_a_generated_token() -> None:
+    (finding,) = audit(
+        "arch:gpt2?n_positions=64", against=MisbehavingEngine(how="at most 63"), laws=["same_far_positions"]
+    ).findings
+    assert (finding.verdict, finding.scope.length) == ("held", 63), finding.reason
+
+
 def test_a_failure_at_any_other_length_says_if_a_short_prompt_works() -> None:
     for how, short in (("at most 3", "works"), ("exits", "fails too")):
         finding = audit("arch:llama", against=MisbehavingEngine(how=how), laws=["same_prefill"]).findings[0]

@@ -162,6 +162,7 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
     profile = result.profile
     uses_older = run.needs_older_keys if result.law.ability is None or profile is not None else False
     again = result.with_older_keys
+    used = run.first_run.seconds if result.law.ability is None else 0.0
     return PortEvidence(
         engine=run.engine.name, version=run.engine.version,
         tokens=0 if result.call is None else result.call.length, rounding=result.rounding,
@@ -171,6 +172,7 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
         explained=result.explanation.is_complete, older_explained=result.older_explanation.is_complete,
         older_keys=tuple(run.older_keys) if uses_older or again is not None else (),
         with_older_keys=None if again is None else again.largest, needs_older_keys=uses_older,
+        seconds=round(used, 2), import_seconds=round(run.engine.import_seconds, 2) if used else 0.0,
     )  # fmt: skip
 
 

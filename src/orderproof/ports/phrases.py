@@ -23,6 +23,10 @@ def call_text(call: PortCall) -> str:
         return f"a batch of rows of {', '.join(str(len(row)) for row in call.rows)} tokens"
     if call.kind == "prefix":
         return f"a prompt of {call.length} tokens after one with the same beginning"
+    if call.kind == "cached_prompt":
+        return f"a prompt of {call.length} tokens, scored after one with the same beginning"
+    if call.kind == "preemption":
+        return f"{len(call.rows)} rows of {call.length} tokens in a cache that is too small for all"
     return f"{call.count} tokens after a prompt of {call.length}"
 
 

@@ -85,9 +85,10 @@ class Reference:
         rope = getattr(config, "rope_parameters", None) or {}
         originals = [v for k, v in _flat_items(rope) if k == "original_max_position_embeddings" and isinstance(v, int)]
         stated = getattr(config, "max_position_embeddings", None)
+        longest = stated if isinstance(stated, int) and stated > 1 else None
         return PortModel(
             vocabulary=int(config.vocab_size), window=window_of(config),
-            context=min(originals, default=stated if isinstance(stated, int) and stated > 1 else None),
+            context=min(originals, default=longest), stated=longest,
             limit=self._length_limit(stated), seed=self.seed,
         )  # fmt: skip
 

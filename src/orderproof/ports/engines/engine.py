@@ -110,6 +110,11 @@ class InferenceEngine(ABC):
         return {self.distribution: metadata.version(self.distribution)}
 
     @property
+    def import_seconds(self) -> float:
+        """The processor time of the import of the library in a process of its own [s]; 0 if there is none yet."""
+        return 0.0
+
+    @property
     def missing(self) -> str:
         """The packages that are not installed, and the command that installs them."""
         return f"{' and '.join(missing_packages(*self.packages))} is not installed: {self.how_to_install}"
