@@ -30,7 +30,8 @@ def explained_failure(
     """The verdict on a call that failed; `takes` says if the engine takes a prompt of this length [tokens].
 
     A window bounds what a token sees and not how long a text is: an engine that fails beyond it violates the law. It
-    may refuse a text beyond the context that the model was trained on, or that its configuration states. Of any other failure nothing is concluded.
+    may refuse a text beyond the context that the model was trained on, or that its configuration states. Of any other
+    failure nothing is concluded.
     """
     said = f"{engine}{' ' if failure.startswith(_SENTENCES) else ': '}{failure}"
     if failure.startswith(_TIMEOUT):
