@@ -87,7 +87,13 @@ def load(folder: Path) -> _Model:
             (target / file.name).symlink_to(file.resolve())
     words = {"type": "WordLevel", "vocab": {f"t{token}": token for token in range(vocabulary)}, "unk_token": "t0"}
     parts = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": DECODER, "model": words}
-    empty = {"truncation": None, "padding": None, "normalizer": None, "post_processor": None, "added_tokens": []}
+    empty: dict[str, Any] = {
+        "truncation": None,
+        "padding": None,
+        "normalizer": None,
+        "post_processor": None,
+        "added_tokens": [],
+    }
     (target / "tokenizer.json").write_text(json.dumps({"version": "1.0", **empty, **parts}), encoding="utf-8")
     for name in ("template.json", "tokenizer_config.json"):
         (target / name).write_text(json.dumps({"chat_template": TEMPLATE}), encoding="utf-8")
