@@ -29,7 +29,7 @@ LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
         ("hangs", "misbehaving was not done after 2 s: give it more with --timeout"),
         ("exits", "misbehaving raised SystemExit: 3"),
         ("shape", "misbehaving: it returned scores of shape [11, 99] for 12 tokens"),
-        ("vocabulary", "misbehaving: it has a vocabulary of 90 tokens; the reference has 99"),
+        ("vocabulary", "misbehaving: it returned 90 numbers for each token; the reference has 99"),
         ("nan", "misbehaving: it returned a value that is not finite, first at token 2 of row 0"),
     ],
 )

@@ -14,8 +14,6 @@ from orderproof.auditing.work import Progress
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import find_port_law, port_laws
 from orderproof.laws.ports import PortLaw
-from orderproof.models.hf.effective_config import effective_config
-from orderproof.models.subject import count_parameters
 from orderproof.ports import phrases
 from orderproof.ports.engine_pair import EnginePair
 from orderproof.ports.engine_process import EngineLimits
@@ -35,7 +33,6 @@ from orderproof.records.audit import (
     PortEvidence,
     Report,
     Scope,
-    SubjectRecord,
     Verdict,
 )
 from orderproof.records.document import versions
@@ -66,14 +63,16 @@ def audit_against(
     show = progress or (lambda text, done, total: None)
     began, findings = time.perf_counter(), list[Finding]()
     show("building the reference", 0, len(compared) + 1)
-    reference = load_reference(subject, seed=seed, head_width=max(engine.head_width for engine in engines))
+    is_module = not any(engine.reads_checkpoint for engine in engines)
+    width = max(engine.head_width for engine in engines)
+    reference = load_reference(subject, seed=seed, head_width=width, may_be_module=is_module)
     limits = EngineLimits() if timeout is None else EngineLimits(seconds=timeout)
     for index, each in enumerate(compared):
         show(f"comparing with {each.name}", index + 1, len(compared) + 1)
         if isinstance(each, EnginePair):
             findings.extend(pair_findings(reference, each, chosen, expected, limits))
         else:
-            findings.extend(engine_findings(reference, each, chosen, expected, limits))
+            findings.extend(engine_findings(reference, each.for_reference(reference), chosen, expected, limits))
         yield _report(reference, findings, [engine for one in compared[: index + 1] for engine in one.engines], began)
 
 
@@ -180,17 +179,11 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
 def _report(
     reference: Reference, findings: Sequence[Finding], engines: Sequence[InferenceEngine], began: float
 ) -> Report:
-    config = reference.config
-    subject = SubjectRecord(
-        name=reference.name, kind="causal_lm", parameters=count_parameters(reference.model),
-        layers=getattr(config, "num_hidden_layers", None), detail=reference.summary,
-        configuration=effective_config(reference.model),
-    )  # fmt: skip
-    used: dict[str, str] = {}
+    used: dict[str, str] = versions()
     for engine in engines:
         for name, version in engine.versions.items():
             used[name if used.get(name, version) == version else f"{name} of {engine.name}"] = version
     return Report(
-        orderproof_version=__version__, subject=subject, findings=tuple(findings), versions={**versions(), **used},
-        seconds=round(time.perf_counter() - began, 3),
+        orderproof_version=__version__, subject=reference.record(), findings=tuple(findings),
+        versions=used, seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip

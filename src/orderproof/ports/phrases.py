@@ -106,7 +106,7 @@ CONVENTIONS: dict[PortCauseName, str] = {  # the question of `orderproof convent
     "mask or pads": "masked_row",
     "cache offset": "causal_past",
 }
-UNEXPLAINED = "No setting of the configuration makes it: compare what both compute after each layer, for one token."
+UNEXPLAINED = "No setting that was tried makes it: compare what both compute after each layer, for one token."
 
 
 def remedy_text(run: PortRun, result: PortResult) -> str:

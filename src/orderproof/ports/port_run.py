@@ -136,7 +136,8 @@ class PortRun:
             name = self.reference.config.model_type
             return PortResult(law, "not_applicable", f"{self.engine.version} has no implementation of {name}")
         if law.ability is None:
-            return self._load_result(law, run)
+            own = PortResult(law, "not_applicable", f"{self.engine.name} has weights of its own")
+            return self._load_result(law, run) if self.engine.reads_checkpoint else own
         if law.ability not in self.engine.abilities:
             return PortResult(law, "not_applicable", ABILITIES[law.ability])
         if (reason := law.inapplicable_reason(model)) is not None:

@@ -250,7 +250,7 @@ class Finding(Record):
     script: str = ""  # Python code without orderproof that exits with 1 if the violation is there; see `repro`
     fix_source: str = ""  # the line of the model's own code to change: model.py:20
     fix_line: str = ""  # that line
-    same_cause_as: str = ""  # the code of an earlier law that is violated at the same line
+    same_cause_as: str = ""  # the code of a law whose violation has the same cause, such as the same line
     reason: str = ""
     seconds: float = 0.0
 

@@ -92,9 +92,13 @@ def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> 
 
 
 def _number(value: Term | OpaqueNumber, sizes: Mapping[str, int]) -> Any:
-    if isinstance(value, OpaqueNumber) or value.functions:
+    if isinstance(value, OpaqueNumber):
+        found = value.value(sizes)
+    else:
+        found = None if value.functions else evaluate(value, sizes, {})
+    if found is None:
         raise CaptureError(f"the number {value} is not known")
-    return evaluate(value, sizes, {})
+    return found
 
 
 def _run_loop(

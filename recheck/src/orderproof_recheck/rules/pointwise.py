@@ -41,14 +41,14 @@ ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a numb
 ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
 ORS = frozenset({"__or__", "bitwise_or", "logical_or"})
 FINITE_AT_ZERO = frozenset({
-    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
+    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid", "complex",
 })  # fmt: skip
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 OTHERS = frozenset({
     "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
     "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
-    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
+    "polar", "complex", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
     "acos", "atan", "tan", "sinh", "cosh",
 })  # fmt: skip
 
@@ -63,7 +63,7 @@ def pointwise(step: Step) -> list[Derived]:
     arguments = arguments[:1] if step.name in CONVERSIONS else arguments
     if step.name in ("clamp", "clip", "clamp_min", "clamp_max"):
         return [_clamped(step)]
-    elements = [_element(step, x) for x in arguments]
+    elements = [element_of(step, x) for x in arguments]
     require(step.name in CONVERSIONS or any(isinstance(x, Fact) for x in arguments), "no operand is a tensor")
     _check_shape(step, [x for x in arguments if isinstance(x, Fact)])
     if step.name == "masked_fill":
@@ -106,7 +106,8 @@ def _endless(step: Step, elements: Sequence[Fact]) -> Formula:
     return found
 
 
-def _element(step: Step, argument: Any) -> Fact:
+def element_of(step: Step, argument: Any) -> Fact:
+    """The fact about the element of an argument that is broadcast to the result."""
     if isinstance(argument, Fact):
         return broadcast_element(step, argument)
     if isinstance(argument, Term):
@@ -200,7 +201,7 @@ def _clamped(step: Step) -> Derived:
         value: Value | None = fact.value
         for name, bound in (("maximum", low), ("minimum", high)):
             if bound is not None and value is not None:
-                value = value_of_operator(name, [value, _element(step, bound).value or TRUE], step.claim.dtype, {})
+                value = value_of_operator(name, [value, element_of(step, bound).value or TRUE], step.claim.dtype, {})
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
     inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))
