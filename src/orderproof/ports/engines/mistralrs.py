@@ -12,4 +12,5 @@ ENGINE = EnvironmentEngine(
     abilities=frozenset({"prefill", "greedy", "prefix"}),
     requirements=Requirements("mistralrs", "0.9.5", ("numpy==2.4.6",), gigabytes=0.3),
     side="mistralrs_side.py",
+    variables={"MISTRALRS_CPU_KV_F32": "1"},  # its cache is in float16 otherwise, also with float32
 )
