@@ -32,6 +32,7 @@ USUAL = {
     "mask_of_two_axes": "[query, key]",
     "masked_row": "NaN",
     "narrow_scores": "kept wider until the softmax",
+    "query_lengths": "NaN",
     "sinks": "a score without a key, which takes part of the softmax",
     "smallest_number_row": "the mean of all values",
     "soft_cap": "before the mask",
@@ -52,8 +53,8 @@ ALSO = {
     "mask_multiplied": MASKS | {"float_mask"},
     "causal_to_the_first_key": {"causal_more_queries"},
     "causal_replaces_mask": MASKS | {"integer_mask", "float_mask"},
-    "masked_rows_are_zeros": {"causal_more_queries"},
-    "masked_rows_are_means": {"causal_more_queries"},
+    "masked_rows_are_zeros": {"causal_more_queries", "query_lengths"},
+    "masked_rows_are_means": {"causal_more_queries", "query_lengths"},
 }
 
 
@@ -154,6 +155,14 @@ def test_every_function_of_a_library_answers_what_it_takes(library):
         decided = [text for text in found.answers.values() if text not in ("takes none", "refused")]
         assert len(decided) >= (1 if found.kind == "positions" else 3), found
         assert not any("not done" in text for text in decided)
+
+
+def test_a_window_that_hides_nothing_is_ignored():
+    def attention(query, key, value, window=None, causal=False):
+        return deviating.attention(query, key, value, causal=causal)
+
+    found = answers_of(own_attention(attention, "f", ""))
+    assert found["window"] == "ignored (causal); ignored (both sides)"
 
 
 def test_functions_are_compared_in_what_both_take():
