@@ -64,6 +64,14 @@ class OtherBranch(Attention):
         return super().forward(x)
 
 
+class BestWords(Attention):
+    """Logits of the best words only; those of the others are -inf."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits = self.qkv(x)
+        return logits.masked_fill(logits < logits.topk(2).values[..., -1:], float("-inf"))
+
+
 class NotANumber(Attention):
     """Every row of the mask hides everything."""
 

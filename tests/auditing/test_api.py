@@ -94,6 +94,14 @@ def test_a_branch_for_exporters_is_not_recorded(law: str) -> None:
     assert found(examples.OtherBranch(), law).verdict == "refuted"
 
 
+@pytest.mark.parametrize("law", ["permutation", "causal"])
+def test_logits_of_minus_infinity_are_outputs(law: str) -> None:
+    finding = found(examples.BestWords(), law)
+    assert finding.verdict == "proved"
+    assert finding.theorem is not None
+    assert finding.theorem.proved
+
+
 @pytest.mark.parametrize("law", ["permutation", "causal", "reversal", "prompt_permutation"])
 def test_outputs_that_are_no_numbers_are_undecided(law: str) -> None:
     finding = found(examples.NotANumber(), law)

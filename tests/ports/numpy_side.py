@@ -102,6 +102,24 @@ class Model:
         hidden = np.arange(len(row))[:, None] < shared
         return np.ma.array(self.forward(row, positions), mask=np.tile(hidden, 99))
 
+    def cached_prompt(self, earlier, row):
+        values = self.forward(row, range(len(row)))
+        if self.difference == "scores of the earlier prompt":
+            values[:-8] = self.forward(earlier, range(len(row)))[:-8]
+        return values
+
+    def preemption(self, rows, prompt):
+        hidden = np.arange(len(rows[0]))[:, None] < prompt - 1
+        again = len(rows) - 1  # the row that is put off when two blocks are full, and computed again
+        texts = [list(row) for row in rows]
+        if self.difference == "forgets a token that it generated":
+            texts[again][40] = texts[again][39]
+        positions = [list(range(len(row))) for row in rows]
+        if self.difference == "positions restart after it was put off":
+            positions[again][40:] = range(len(rows[0]) - 40)
+        outputs = [self.forward(*each) for each in zip(texts, positions, strict=True)]
+        return [np.ma.array(each, mask=np.tile(hidden, 99)) for each in outputs]
+
     def batch(self, rows):
         longest = max(map(len, rows)) if self.difference == "pads counted" else 0
         starts = [max(0, longest - len(row)) for row in rows]
@@ -176,10 +194,14 @@ class Model:
         scale = (
             width if self.difference == "scale of the head" else config.get("query_pre_attn_scalar") or width
         ) ** -0.5
+        half = self.difference == "attention in float16"
+        q = half_precision(q) if half else q
+        k, v = (half_precision(part) for part in (k, v)) if half or self.difference == "cache in float16" else (k, v)
         scores = self.capped(q @ np.repeat(k, heads // groups, 0).transpose(0, 2, 1) * scale, "attn_logit_softcapping")
         scores = np.where(self.visible(count, kind), scores, -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         y = weights / weights.sum(-1, keepdims=True) @ np.repeat(v, heads // groups, 0)
+        y = half_precision(y) if half else y
         return y.transpose(1, 0, 2).reshape(count, -1) @ self.weights[f"{name}o_proj.weight"].T
 
     def visible(self, count, kind):
@@ -244,6 +266,10 @@ def llama3(frequencies, rope):
 def bfloat16(values):
     bits = values.view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
+def half_precision(values):
+    return np.asarray(values).astype(np.float16).astype(np.float32)
 
 
 def gelu(x):

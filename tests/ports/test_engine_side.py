@@ -54,6 +54,8 @@ CASES = (
     Case("arch:llama", "another epsilon", "same_prefill", "rms_norm_eps", "1e-05"),
     Case("arch:llama", "in float16", "same_prefill", "parameters", "rounded to float16"),
     Case("arch:llama", "in bfloat16", "same_prefill", "parameters", "rounded to bfloat16"),
+    Case("arch:llama", "cache in float16", "same_prefill", "keys and values", "rounded to float16"),
+    Case("arch:llama", "attention in float16", "same_prefill", "inputs and output of attention", "rounded to float16"),
     Case("arch:gemma2?query_pre_attn_scalar=64", "scale of the head", "same_prefill", "scale of scores",
          "from the width of a head"),
     Case("arch:gemma2?attn_logit_softcapping=2.0", "no softcap of scores", "same_prefill", "attn_logit_softcapping",
@@ -76,7 +78,14 @@ CASES = (
     Case("arch:llama", "positions plus one", "same_cached_decoding", "positions after a cache", "one too large"),
     Case("arch:llama", "positions restart", "same_chunked_prefill", "positions after a cache", "from 0 in each call"),
 )  # fmt: skip
-SOON = ("window plus one", "scale of the head", "root mean square", "scale of two decimals", "no temperature")
+SOON = (
+    "window plus one",
+    "scale of the head",
+    "root mean square",
+    "scale of two decimals",
+    "no temperature",
+    "attention in float16",
+)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +115,23 @@ def test_an_engine_that_agrees_passes_every_law_although_it_prints(name: str, pl
     assert report.exit_code == 0, [each.reason for each in report.findings if each.verdict != "held"]
     assert sum(finding.verdict == "held" for finding in report.findings) >= 7
     assert "numpy" in report.versions
+
+
+@pytest.mark.parametrize(
+    ("law", "difference", "first"),
+    [
+        ("same_cached_prompt", "scores of the earlier prompt", 48),
+        ("same_after_preemption", "forgets a token that it generated", 40),
+        ("same_after_preemption", "positions restart after it was put off", 40),
+    ],
+)
+def test_a_prompt_that_is_kept_and_a_row_that_is_put_off_are_compared(
+    law: str, difference: str, first: int, place: Path
+) -> None:
+    (finding,) = audit("arch:llama?num_hidden_layers=1", against=numpy_engine(place, difference), laws=[law]).findings
+    assert finding.verdict == "refuted", finding.reason
+    assert finding.port is not None
+    assert finding.port.first_token == first, finding.reason
 
 
 @pytest.mark.parametrize("difference", ["positions restart after a prefix", "blocks of another prompt"])

@@ -211,14 +211,6 @@ def _sliced_list(m: Program, x: Tensor) -> Tensor:
     return x + torch.stack(outputs[-2:], 1).sum(1, keepdim=True)
 
 
-def _list_of_another(m: Program, x: Tensor) -> Tensor:
-    state, outputs = x[:, 0], [x[:, 0]]
-    for i in range(x.shape[1] - 1):
-        state = torch.tanh(state + x[:, i])
-        outputs.append(state)
-    return torch.stack(outputs, 1)
-
-
 def _left_early(m: Program, x: Tensor) -> Tensor:
     state = x[:, 0]
     for i in range(x.shape[1]):
@@ -270,6 +262,6 @@ def _list_of_parts(m: Program, x: Tensor) -> Tensor:
 
 
 NOT_OPEN = [
-    _two_states, _counted, _branched, _sliced_list, _list_of_another, _left_early, _changed_list, _last_of_the_body,
+    _two_states, _counted, _branched, _sliced_list, _left_early, _changed_list, _last_of_the_body,
     _index_after, _joined_pairs, _list_of_parts,
 ]  # fmt: skip

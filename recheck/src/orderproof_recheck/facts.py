@@ -128,6 +128,7 @@ class Fact:
     sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
     largest: Largest | None = field(default=None, compare=False)
     unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
+    of_a_run: Value | None = field(default=None, compare=False)  # see `values_of_a_run`
 
     @property
     def same(self) -> Formula:

@@ -15,6 +15,7 @@ from orderproof_recheck.logic.terms import Apply, Atom, Floor, If, Product, Term
 GREATEST_SIZE = (1 << 31) - 1
 INT64 = (-(1 << 63), (1 << 63) - 1)
 SMALL = (-GREATEST_SIZE, GREATEST_SIZE)
+OF_A_RUN = "'"  # the end of the name of a function that may be another one in each run
 
 Limit = tuple[int, int]
 
@@ -45,7 +46,7 @@ class Limits:
 
     def _of_atom(self, atom: Atom) -> Limit:
         if isinstance(atom, Apply):
-            return SMALL if atom.fields[0] in self.small else INT64
+            return SMALL if atom.fields[0].removesuffix(OF_A_RUN) in self.small else INT64
         if isinstance(atom, If):
             lows, highs = zip(*(self.limit(term) for term in atom.fields[1:]), strict=True)
             return min(lows), max(highs)

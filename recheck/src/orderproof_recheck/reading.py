@@ -7,6 +7,7 @@ from typing import Any
 
 from orderproof_recheck.dtypes import expected_dtype
 from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, Fact, read_fact
+from orderproof_recheck.limits import OF_A_RUN
 from orderproof_recheck.logic.notation import is_integer, read_term, require
 from orderproof_recheck.logic.terms import Variable
 from orderproof_recheck.setting import Inside, Setting
@@ -83,6 +84,7 @@ def read_step(data: Mapping[str, Any], facts: Mapping[str, Facts], setting: Sett
     """A step with its claims. Raises `CertificateError`."""
     require(set(data) == STEP_FIELDS, "a step has other fields")
     require(isinstance(data["node"], str) and isinstance(data["operator"], str), "its name is no text")
+    require(not data["node"].endswith(OF_A_RUN), "its name is that of a function of one run")
     several = isinstance(data["fact"], list)
     claims = data["fact"] if several else [data["fact"]]
     require(len(claims) == len(data["dtype"]) == len(data["shape"]) > 0, "it has another number of results")

@@ -33,6 +33,7 @@ from orderproof_recheck.statements import (
     input_fact,
 )
 from orderproof_recheck.steps import Derived, Step
+from orderproof_recheck.values_of_a_run import with_values_of_a_run
 
 
 @dataclass
@@ -153,7 +154,7 @@ def _step(
         require(known, "its operator has no rule in the recheck")
         step.may_wrap = OPERATORS[step.name].may_wrap
         rule = OPERATORS[step.name].rule
-        derived = without_common_numbers(step, rule, rule(step))
+        derived = with_values_of_a_run(step, rule, without_common_numbers(step, rule, rule(step)))
         note_largest(step)
         step.unit_diagonal = has_unit_diagonal(step)
         step.require_all_read()

@@ -28,7 +28,7 @@ from orderproof_recheck.facts import (
     product_of,
 )
 from orderproof_recheck.index_maps import Digits
-from orderproof_recheck.limits import GREATEST_SIZE, Limits
+from orderproof_recheck.limits import GREATEST_SIZE, OF_A_RUN, Limits
 from orderproof_recheck.logic.formulas import (
     FALSE,
     TRUE,
@@ -87,6 +87,7 @@ class Step:
     sum_of: tuple[Fact, int] | None = None  # likewise
     largest: dict[int, Largest | None] = field(default_factory=dict)  # by number of the result
     unit_diagonal: bool = False  # likewise
+    of_a_run: Value | None = None  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
     @property
@@ -174,6 +175,10 @@ class Step:
         """True if two sizes are equal for all open sizes."""
         return self.setting.equal(first, second)
 
+    def holds(self, condition: Formula, sizes: Axes) -> bool:
+        """True if a condition holds for all indices within these sizes."""
+        return self.setting.discharge(Obligation(sizes, TRUE, condition))
+
     def digits(self, dim: int, result: int = 0) -> Digits:
         """The index of a result along a dimension."""
         axes = self.claims[result].axes
@@ -226,8 +231,17 @@ class Step:
         known = own.zero is found.zero or (own.zero is FALSE and self.need_not_vanish(found.zero))
         return replace(
             claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of,
-            largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
+            largest=self.largest.get(result), unit_diagonal=self.unit_diagonal, of_a_run=self._value_of_a_run(claim),
         )  # fmt: skip
+
+    def _value_of_a_run(self, claim: Fact) -> Value | None:
+        """The value of a result in one run: that of its rule, or some function of its indices."""
+        if self.of_a_run is not None or self.setting.loop_indices or len(self.claims) > 1:
+            return self.of_a_run
+        name, indices = f"{self.node}{OF_A_RUN}", [index(k) for k in range(len(claim.sizes))]
+        if claim.dtype == "bool":
+            return holds(name, *indices)
+        return apply(name, *indices) if claim.dtype in INTEGER_LIMITS else None
 
     def need_not_vanish(self, zero: Formula) -> bool:
         """True if the rule of a sum does not say that all its summands are zero: one at the place of the result is not.
@@ -249,10 +263,10 @@ class Step:
         require(len(claim.axes) == len(shape), "its fact has another number of dimensions")
         for axes, size in zip(claim.axes, shape, strict=True):
             require(self.equal(product_of(axes), size), "the axes of a dimension do not have its size")
-        names = {str(v.fields[0]) for v in claim.variables if not _is_index(v)}
+        names = {str(v.fields[0]) for v in claim.variables if not is_index(v)}
         require(names <= self.setting.symbols, "its fact has a variable that the statement does not have")
         count = len(claim.sizes)
-        inside = {axis(k) for k in range(count)} | {v for v in claim.variables if not _is_index(v)}
+        inside = {axis(k) for k in range(count)} | {v for v in claim.variables if not is_index(v)}
         require(claim.variables <= inside, "its fact has an index that its tensor does not have")
 
     def _check_value(self, claim: Fact, derived: Derived, sizes: Axes) -> None:
@@ -291,7 +305,8 @@ class Step:
         self.meet(Obligation(sizes, bounded, within), f"its value may leave {dtype}")
 
 
-def _is_index(variable: Variable) -> bool:
+def is_index(variable: Variable) -> bool:
+    """True of x0, x1, ..."""
     name = str(variable.fields[0])
     return name.startswith("x") and name[1:].isdigit()
 

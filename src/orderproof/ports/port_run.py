@@ -136,7 +136,8 @@ class PortRun:
             name = self.reference.config.model_type
             return PortResult(law, "not_applicable", f"{self.engine.version} has no implementation of {name}")
         if law.ability is None:
-            return self._load_result(law, run)
+            own = PortResult(law, "not_applicable", f"{self.engine.name} has weights of its own")
+            return self._load_result(law, run) if self.engine.reads_checkpoint else own
         if law.ability not in self.engine.abilities:
             return PortResult(law, "not_applicable", ABILITIES[law.ability])
         if (reason := law.inapplicable_reason(model)) is not None:
@@ -156,10 +157,14 @@ class PortRun:
         except Exception as error:  # noqa: BLE001 - third-party code: the reference may fail in any way
             return PortResult(law, "undecided", f"the reference raised {first_line(error)}", self.calls[law.name])
 
+    @property
+    def run(self) -> EngineRun:
+        """The calls on the checkpoint that the engine loads, with the keys of older versions if it needs them."""
+        return self.older_run if self.needs_older_keys and self.older_run is not None else self.first_run
+
     def output(self, law: PortLaw) -> Output | str:
         """The output of the call of a law, or why there is none; the engine has loaded the checkpoint."""
-        used = self.older_run if self.needs_older_keys and self.older_run is not None else self.first_run
-        return used.outputs[self.calls[law.name]]
+        return self.run.outputs[self.calls[law.name]]
 
     def _failed_call(self, law: PortLaw, failure: str) -> PortResult:
         """The result of a call that the engine does not make, with the cause if shorter ones show it."""
@@ -171,7 +176,7 @@ class PortRun:
         """True if the engine returns scores for a prompt of this length [tokens]."""
         if length not in self._taken:
             model = self.reference.port_model
-            near = [size + step for size in (model.window, model.context) if size for step in (-1, 0, 1)]
+            near = [size + step for size in (model.window, model.context, model.stated) if size for step in (-1, 0, 1)]
             lengths = sorted({2, length, *(each for each in near if each > 0)} - self._taken.keys())
             calls = {each: PortCall("prefill", (model.tokens(each),)) for each in lengths}  # in one process
             run = self._run(self.older_keys if self.needs_older_keys else {}, list(calls.values()))
@@ -180,7 +185,9 @@ class PortRun:
 
     def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:
         if not run.load_failure:
-            return PortResult(law, "held", f"{self.engine.version} loads it")
+            took = f"{run.seconds:.1f} s of processor time for it and {len(run.outputs)} calls"
+            after = f", after an import of {self.engine.import_seconds:.0f} s" if self.engine.has_environment else ""
+            return PortResult(law, "held", f"{self.engine.version} loads it: {took}{after}")
         if not run.refused:
             return PortResult(law, "undecided", run.load_failure)
         keys = ", ".join(self.older_keys)

@@ -1,13 +1,14 @@
 """Record a Python loop over an open range: two of its iterations, each with an index that is a symbol.
 
 While a call is recorded, `range(n)` of an open size n in a `for` statement of the model gives two indices, both of them
-symbols between 0 and n. That two iterations suffice is an induction over the iterations. The second one began with the
-local variables that the first one left, and left the same ones: each variable has the same value, or is a tensor that
-the same operator of the iteration before computed. So every further iteration records the operators of the second one
-again, and `loop_rolling.py` replaces both by one for every index. Within a loop, the values of constants are not known,
-and an iteration changes no object besides local variables, tensors and the lists that it fills: what the objects within
-reach of the local variables contain is compared. A loop that is not of this form is refused here, and its model is
-recorded with a fixed size instead.
+symbols between 0 and n. So do the parts of a tensor along an open dimension, with `enumerate` or `zip` around them.
+That two iterations suffice is an induction over the iterations. The second one began with the local variables that the
+first one left, and left the same ones: each variable has the same value, or is a tensor that the same operator of the
+iteration before computed. So every further iteration records the operators of the second one again, and
+`loop_rolling.py` replaces both by one for every index. Within a loop, the values of constants are not known, and an
+iteration changes no object besides local variables, tensors and the lists that it fills: what the objects within reach
+of the local variables contain is compared. A loop that is not of this form is refused here, and its model is recorded
+with a fixed size instead.
 
 Not machine-checked: that this is all the state of an iteration.
 """
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -71,11 +72,12 @@ class RecordedLoop:
 class OpenRange:
     """The indices of a loop over an open range."""
 
-    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
-        self.loops, self.source, self.frame = loops, source, frame
+    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType, *, first: int = 0) -> None:
+        self.loops, self.source, self.frame, self.first = loops, source, frame, first
         self.loop = RecordedLoop(count, loops.new_indices(), _line_around(frame), frame)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
         self.locals: list[dict[str, Any]] = []
+        self.filled_before: dict[str, int] = {}  # tensors in each list before the loop
         self.kept: OwnedState
 
     def __iter__(self) -> OpenRange:
@@ -93,9 +95,10 @@ class OpenRange:
                 if not shows_its_state(one):
                     recorded.refuse(f"a loop of open length may change {name}, which does not show its state")
             self.kept = state_within(roots, self.loops.packages)
+            self.filled_before = {name: len(self.frame.f_locals.get(name, ())) for name in self.source.filled}
         self._check_kept()
         if len(self.begins) < 3:
-            return self.loop.indices[len(self.begins) - 1]
+            return self.loop.indices[len(self.begins) - 1] + self.first
         self.loop.iterations = [_between(*ends) for ends in zip(self.begins, self.begins[1:], strict=False)]
         self._check_locals()
         self._note_lists()
@@ -156,11 +159,35 @@ class OpenRange:
     def _note_lists(self) -> None:
         for name in self.source.filled:
             values = self.frame.f_locals.get(name)
-            if type(values) is not list or len(values) != 2 or not all(isinstance(x, Tensor) for x in values):
+            before = self.filled_before[name]
+            if type(values) is not list or len(values) != before + 2 or not all(isinstance(x, Tensor) for x in values):
                 self.loops.recorded.refuse(f"a loop of open length fills {name} with other values")
-            first, second = (self.loops.current_node(x) for x in values)
+            first, second = (self.loops.current_node(x) for x in values[before:])
             if first is not None and second is not None:
                 self.loop.lists.append((first, second))
+
+
+@dataclass(frozen=True)
+class OpenParts:
+    """The parts of a tensor along an open dimension, through which a loop runs.
+
+    Attributes:
+        at: The part at an index.
+
+    """
+
+    loops: Loops
+    count: Any
+    source: LoopSource
+    frame: FrameType
+    at: Callable[[Any], Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.at, OpenRange(self.loops, self.count, self.source, self.frame))
+
+    def mapped(self, at: Callable[[Any], Any]) -> OpenParts:
+        """Other values at the same indices."""
+        return replace(self, at=at)
 
 
 def _line_around(frame: FrameType) -> str:
@@ -275,23 +302,60 @@ class Loops:
     def range(self, *arguments: Any) -> Any:
         """`range` as the model calls it."""
         frame = sys._getframe(1)
-        count = arguments[-1]
-        is_open = isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
-        if not self.active and is_open and arguments[:-1] in ((), (0,)):
+        first, end = arguments[0] if len(arguments) == 2 else 0, arguments[-1]
+        starts = len(arguments) < 3 and type(first) is int and first >= 0
+        if not self.active and starts and isinstance(end, torch.SymInt) and end.node.hint - first >= LEAST_COUNT:
             source = loop_source(frame.f_code, frame.f_lineno)
             if source is not None:
-                return OpenRange(self, count, source, frame)
+                return OpenRange(self, end - first, source, frame, first=first)
         return builtins.range(*arguments)
 
-    def unbind(self, tensor: Tensor, dim: int, frame: FrameType) -> Iterator[Tensor] | None:
-        """The parts of `for part in x.unbind(dim)` in a frame, along an open dimension; None for another call."""
+    def unbind(self, tensor: Tensor, dim: int, frame: FrameType) -> OpenParts | None:
+        """The parts of `for part in x.unbind(dim)` in a frame, or of `for part in x`; None for another call.
+
+        The dimension is open. `enumerate` and `zip` may be around the parts.
+        """
+        is_iterated = frame.f_code is Tensor.__iter__.__code__ and frame.f_back is not None
+        if is_iterated:
+            frame = frame.f_back  # type: ignore[assignment]
         count: Any = tensor.shape[dim]
-        if self.active or not isinstance(count, torch.SymInt) or count.node.hint < LEAST_COUNT:
+        if not self._may_stay_open(count):
             return None
-        source = loop_source(frame.f_code, frame.f_lineno, method="unbind")
-        if source is None:
+        source = loop_source(frame.f_code, frame.f_lineno, over="tensor" if is_iterated else "unbind")
+        return None if source is None else OpenParts(self, count, source, frame, partial(tensor.select, dim))
+
+    def _may_stay_open(self, count: Any) -> bool:
+        return not self.active and isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
+
+    def enumerate(self, values: Any, start: int = 0) -> Any:
+        """`enumerate` as the model calls it."""
+        parts = self._parts(values, sys._getframe(1))
+        if parts is None:
+            return builtins.enumerate(values, start)
+        return parts.mapped(lambda i: (i + start, parts.at(i)))
+
+    def zip(self, *values: Any, **options: Any) -> Any:
+        """`zip` as the model calls it."""
+        parts = [self._parts(x, sys._getframe(1)) for x in values]
+        found = [x for x in parts if x is not None]
+        if not found or (len(found) < len(parts) and not any(isinstance(x, OpenParts) for x in values)):
+            return builtins.zip(*values, **options)  # noqa: B905 - as the model calls it
+        if len(found) < len(parts) or len({self.sizes.term(x.count) for x in found}) > 1:
+            self.recorded.refuse("a loop of open length runs through something of another length too")
+        return found[0].mapped(lambda i: tuple(x.at(i) for x in found))
+
+    def _parts(self, values: Any, frame: FrameType) -> OpenParts | None:
+        if isinstance(values, OpenParts):
+            return values
+        if not isinstance(values, Tensor) or not values.dim() or not self._may_stay_open(values.shape[0]):
             return None
-        return map(partial(tensor.select, dim), OpenRange(self, count, source, frame))
+        source = loop_source(frame.f_code, frame.f_lineno, over="tensor")
+        return None if source is None else OpenParts(self, values.shape[0], source, frame, partial(values.select, 0))
+
+    @property
+    def builtins(self) -> dict[str, Any]:
+        """Builtins that a model calls in the head of a loop."""
+        return {"range": self.range, "enumerate": self.enumerate, "zip": self.zip}
 
     def has_attributes_of_tensors(self) -> bool:
         """True if a tensor of the recording has an attribute, which no local variable shows."""
@@ -303,17 +367,22 @@ class Loops:
         alias = self.recorded.aliases.get(id(tensor))
         return alias.node if alias is not None and alias.version == alias.storage.version else None
 
+    def tensors_before(self, tensors: Any) -> int:
+        """The number of tensors in a list before those that a loop added."""
+        added = [self.recorded.node_of(x) for x in tensors[-2:]] if len(tensors) > 2 else []
+        return len(tensors) - 2 if any(tuple(added) in loop.lists for loop in self.found) else 0
+
     def stack(self, tensors: Any, dim: int = 0, *, joined: bool = False) -> tuple[Node, Tensor] | None:
         """The node of `torch.stack` of a list that a loop fills, and its meta tensor; None for another list.
 
         `joined`: of `torch.cat` of such a list, whose tensors have one element along the dimension.
         """
-        if not isinstance(tensors, list | tuple) or len(tensors) != 2:
+        if not isinstance(tensors, list | tuple) or len(tensors) < 2:
             return None
         for loop in self.found:
-            nodes = self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])
+            nodes = self.recorded.node_of(tensors[-2]), self.recorded.node_of(tensors[-1])
             if nodes in loop.lists and _stacks_itself(loop.frame):
-                last = tensors[1]
+                last = tensors[-1]
                 if joined and last.shape[dim] != 1:
                     self.recorded.refuse("a loop of open length joins tensors of several elements")
                 dim = dim % (last.dim() + (not joined))

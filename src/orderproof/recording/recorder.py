@@ -44,6 +44,7 @@ _NUMBERS_OF_A_SHAPE = {"size", "stride", "storage_offset"}  # asked for by code 
 _BY_MASKS = {"masked_select", "index_put", "index_put_"}
 _ASSERTIONS = {"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "_functional_assert_async"}
 _DROPOUTS = {"dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"}
+_JOINS = (_ATEN.stack.default, _ATEN.cat.default)
 _BACKENDS = ("CPU", "CUDA", "CompositeExplicitAutograd")
 
 
@@ -156,20 +157,31 @@ class Recorder(OperatorMode):
             return None
         return torch.where(mask.reshape(*mask.shape, *[1] * rest), values, x)
 
+    def _of_loop(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+        """The result of `stack` or `cat` of a list that a loop of open length fills; None for another list."""
+        recorded, loops = self.recorded, self.recorded.loops
+        assert loops is not None
+        if before := loops.tensors_before(args[0]):
+            with self:
+                parts: list[Tensor] = [func(x, *args[1:], **kwargs) for x in (args[0][:before], args[0][before:])]
+                return torch.cat(parts, *args[1:], **kwargs)
+        joined = func is _ATEN.cat.default
+        stacked = loops.stack(*args, **kwargs, joined=joined)
+        if stacked is None:
+            return None
+        value: Tensor = stacked[1]
+        recorded.register(value, stacked[0], func, args, kwargs, None, None)
+        if not joined:
+            return value
+        with self:
+            dim: int = args[1] if len(args) > 1 else 0
+            return value.squeeze(1 + dim % (value.dim() - 1))
+
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator without writes on meta tensors, and add it to the graph."""
         recorded = self.recorded
-        if recorded.loops is not None and func is _ATEN.stack.default:
-            stacked = recorded.loops.stack(*args, **kwargs)
-            if stacked is not None:
-                recorded.register(stacked[1], stacked[0], func, args, kwargs, None, None)
-                return stacked[1]
-        if recorded.loops is not None and func is _ATEN.cat.default:
-            joined = recorded.loops.stack(*args, **kwargs, joined=True)
-            if joined is not None:
-                recorded.register(joined[1], joined[0], func, args, kwargs, None, None)
-                with self:
-                    return joined[1].squeeze(1 + (args[1] if len(args) > 1 else 0) % (joined[1].dim() - 1))
+        if recorded.loops is not None and func in _JOINS and (found := self._of_loop(func, args, kwargs)) is not None:
+            return found
         options = _on_meta(kwargs)
         if _takes_device(func) and not tensors_in((args, kwargs)):
             options["device"] = META

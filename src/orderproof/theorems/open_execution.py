@@ -92,7 +92,12 @@ def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> 
 
 
 def _number(value: Term | OpaqueNumber, sizes: Mapping[str, int]) -> Any:
-    if isinstance(value, OpaqueNumber) or value.functions:
+    if isinstance(value, OpaqueNumber):
+        try:
+            return value.evaluated(sizes)
+        except TypeError:
+            raise CaptureError(f"the number {value} is not known") from None
+    if value.functions:
         raise CaptureError(f"the number {value} is not known")
     return evaluate(value, sizes, {})
 

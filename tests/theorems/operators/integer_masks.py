@@ -27,6 +27,12 @@ def repaired(m: Program, x: Tensor, mask: Tensor, *, scores: bool = False) -> Te
     return (s.nan_to_num(neginf=0.0).softmax(-1) if scores else s.softmax(-1).nan_to_num(nan=0.0)) @ m.third(x)
 
 
+def as_bytes(m: Program, x: Tensor, *, upper: bool = False) -> Tensor:
+    """Attention by a triangle of floats that became bytes."""
+    ones = torch.ones(x.shape[1], x.shape[1])
+    return attend(m, x, (ones.triu(1) if upper else ones.tril()).to(torch.uint8) == 1, fill=-1e9)
+
+
 def gathered(m: Program, x: Tensor, least: int) -> Tensor:
     """The token before each, but none before this one."""
     before = (torch.arange(x.shape[1]) - 1).clamp(min=least)
@@ -38,12 +44,20 @@ PROGRAMS = [
     Case("one of two masks", lambda m, x, mask: of_two(m, x, mask, either=True), ALL - {"padding"}, masked=True),
     Case("weights without NaN", repaired, ALL, masked=True),
     Case("scores without infinity", lambda m, x, mask: repaired(m, x, mask, scores=True), frozenset({"batch"}), True),
+    Case("triangle of bytes", as_bytes, frozenset({"causal", "batch"})),
+    Case("upper triangle of bytes", lambda m, x: as_bytes(m, x, upper=True), frozenset({"batch"})),
     Case("token before by gather", lambda m, x: gathered(m, x, 0), frozenset({"causal", "batch"})),
     Case("token before, not the first", lambda m, x: gathered(m, x, 1), frozenset({"batch"}), least=2),
 ]
 MUTANTS = [
     *mutants_of(
         "theorems.operators.pointwise.known_values",
+        M(
+            "numbers_of_other_elements",
+            "conditional(condition, as_term(int(integer)), whole)",
+            "conditional(~condition, as_term(int(integer)), whole)",
+            program="upper triangle of bytes",
+        ),
         M("least_of_a_clamp", "maximum(value, as_term(low))", "value", program="token before, not the first"),
     ),
     *mutants_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from tests.diagnosis.mutants.engine import M, mutants_of
 from tests.theorems.programs import Case, Program
@@ -26,6 +27,14 @@ def _after_attention(m: Program, x: Tensor, mask: Tensor) -> Tensor:
     return _mean(m, scores.softmax(-1) @ m.third(x), mask)
 
 
+def _class_token(m: Program, x: Tensor, mask: Tensor, *, place: int = 0) -> Tensor:
+    """A token before all others, which sees the real ones; or the token after it."""
+    h = torch.cat([m.first.bias.expand(x.shape[0], 1, -1), x], 1)
+    seen = F.pad(mask, (1, 0), value=1).bool()
+    scores = (m.first(h) @ m.second(h).mT).masked_fill(~seen[:, None], -1e9)
+    return (scores.softmax(-1) @ m.third(h))[:, place]
+
+
 def _others(x: Tensor, mask: Tensor) -> Tensor:
     """The real tokens but the first token: perhaps none."""
     return mask.bool() & (torch.arange(x.shape[1]) > 0)
@@ -36,6 +45,8 @@ def _case(name: str, function: object, *laws: str) -> Case:
 
 
 PROGRAMS = [
+    _case("pooled, class token", _class_token, "padding", "batch"),
+    _case("pooled, token after the class token", lambda m, x, mask: _class_token(m, x, mask, place=1), "batch"),
     _case("pooled, mean of real tokens", _mean, "padding", "batch"),
     _case("pooled, weights of real tokens", lambda m, x, mask: _weighted(m, x, mask.bool()), "padding", "batch"),
     _case("pooled, mean after attention", _after_attention, "padding", "batch"),

@@ -38,7 +38,35 @@ def _leaves_one_out(m: Program, x: Tensor) -> Tensor:
     return out
 
 
+def _after_the_first(m: Program, x: Tensor, *, first: int = 1) -> Tensor:
+    """A state that begins with the first token, or the second, and a list that begins with it."""
+    state = m.first(x[:, first - 1])
+    out = [state]
+    for t in range(1, x.shape[1]):
+        state = torch.tanh(state + m.first(x[:, t]))
+        out.append(state)
+    return torch.stack(out, 1)
+
+
+def _joined_after(m: Program, x: Tensor, *, last: bool = False) -> Tensor:
+    """Rows that are joined after one that is there before the loop: the first, or the last."""
+    state = torch.zeros_like(x[:, :1])
+    out = [x[:, -1:] if last else x[:, :1]]
+    for t in range(1, x.shape[1]):
+        state = 0.5 * state + m.second(x[:, t : t + 1])
+        out.append(state)
+    return torch.cat(out, dim=1)
+
+
 PROGRAMS = [
+    Case("loop from the second token on", _after_the_first, BOTH),
+    Case(
+        "loop that begins with the second token",
+        lambda m, x: _after_the_first(m, x, first=2),
+        frozenset({"batch"}),
+    ),
+    Case("rows joined after the first", _joined_after, BOTH),
+    Case("rows joined after the last", lambda m, x: _joined_after(m, x, last=True), frozenset({"batch"})),
     Case("rows written over others", _over_others, BOTH),
     Case("last row read before it is written", _reads_the_last, frozenset({"batch"})),
     Case("first row not written", _leaves_one_out, frozenset({"batch"})),

@@ -156,10 +156,8 @@ def _by_cases(
 ) -> Value | None:
     compute = _NUMBERS.get(name)
     cases = [cases_of(v) for v in values]
-    if name in CONVERSIONS and dtype in INTEGER_LIMITS and cases[0] is not None and len(cases[0].pairs) == 1:
-        number = cases[0].pairs[0][1]
-        low, high = INTEGER_LIMITS[dtype]
-        return integer(int(number)) if math.isfinite(number) and low <= number <= high else None
+    if name in CONVERSIONS and dtype in INTEGER_LIMITS and cases[0] is not None:
+        return _whole(cases[0], dtype)
     if compute is None or any(c is None for c in cases) or dtype in INTEGER_LIMITS:
         return None
     if math.prod(len(c.pairs) for c in cases if c is not None) > MAX_COMBINATIONS or set(options) - _OPTIONS:
@@ -178,6 +176,18 @@ def _by_cases(
     if found is None or dtype == "bool":
         return None if found is None else found.where(bool)
     return found if dtype in FLOATS else None
+
+
+def _whole(cases: Cases, dtype: str) -> Term | None:
+    """Numbers that are cut to integers of a dtype; None if one of them has none."""
+    low, high = INTEGER_LIMITS[dtype]
+    if not all(math.isfinite(number) and low <= number <= high for _, number in cases.pairs):
+        return None
+    *others, (_, last) = cases.pairs
+    found = integer(int(last))
+    for condition, number in others:
+        found = if_else(condition, integer(int(number)), found)
+    return found
 
 
 _OPTIONS = {"dtype", "device", "layout", "non_blocking", "copy", "memory_format", "pin_memory"}

@@ -38,17 +38,18 @@ ZERO_TO_ZERO = frozenset({
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
+ZERO_IF_HIDDEN = frozenset({"sigmoid", "relu"})  # the sigmoid of a masking value underflows to zero
 ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
 ORS = frozenset({"__or__", "bitwise_or", "logical_or"})
 FINITE_AT_ZERO = frozenset({
-    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
+    "sigmoid", "cos", "softplus", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid", "complex",
 })  # fmt: skip
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 OTHERS = frozenset({
     "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
     "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
-    "polar", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
+    "polar", "complex", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
     "acos", "atan", "tan", "sinh", "cosh",
 })  # fmt: skip
 
@@ -63,7 +64,7 @@ def pointwise(step: Step) -> list[Derived]:
     arguments = arguments[:1] if step.name in CONVERSIONS else arguments
     if step.name in ("clamp", "clip", "clamp_min", "clamp_max"):
         return [_clamped(step)]
-    elements = [_element(step, x) for x in arguments]
+    elements = [element_of(step, x) for x in arguments]
     require(step.name in CONVERSIONS or any(isinstance(x, Fact) for x in arguments), "no operand is a tensor")
     _check_shape(step, [x for x in arguments if isinstance(x, Fact)])
     if step.name == "masked_fill":
@@ -106,7 +107,8 @@ def _endless(step: Step, elements: Sequence[Fact]) -> Formula:
     return found
 
 
-def _element(step: Step, argument: Any) -> Fact:
+def element_of(step: Step, argument: Any) -> Fact:
+    """The fact about the element of an argument that is broadcast to the result."""
     if isinstance(argument, Fact):
         return broadcast_element(step, argument)
     if isinstance(argument, Term):
@@ -200,7 +202,7 @@ def _clamped(step: Step) -> Derived:
         value: Value | None = fact.value
         for name, bound in (("maximum", low), ("minimum", high)):
             if bound is not None and value is not None:
-                value = value_of_operator(name, [value, _element(step, bound).value or TRUE], step.claim.dtype, {})
+                value = value_of_operator(name, [value, element_of(step, bound).value or TRUE], step.claim.dtype, {})
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
     inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))
@@ -255,15 +257,25 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
             step.assume(FINITE_SCORES_ASSUMPTION)
         return Predicates(zero=first.hidden, ordinary=first.at_most_ordinary)
     if name in ORDINARY_BELOW:
-        if name == "softplus":  # it rises with its argument only if beta is positive, and is divided by beta
-            scaled = scaled and _is_moderate(step.argument(1, "beta", 1))
-        ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
-        return Predicates(zero=first.zero if name in ZERO_TO_ZERO else FALSE, ordinary=ordinary)
+        return _of_numbers_below(step, elements, scaled=scaled)
     if name in ZERO_TO_ZERO:
         return Predicates(zero=first.zero, ordinary=ordinary)
     if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
         return Predicates(zero=first.zero, ordinary=ordinary)
     return Predicates(ordinary=every(ordinary, *_divisors(name, arguments, elements)))
+
+
+def _of_numbers_below(step: Step, elements: Sequence[Fact], *, scaled: bool) -> Predicates:
+    """A function that is ordinary at any number that is not NaN, nor high."""
+    name, first = step.name, elements[0]
+    if name == "softplus":  # it rises with its argument only if beta is positive, and is divided by beta
+        scaled = scaled and _is_moderate(step.argument(1, "beta", 1))
+    ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
+    zero = first.zero if name in ZERO_TO_ZERO else FALSE
+    if name in ZERO_IF_HIDDEN and first.hidden is not FALSE:
+        step.assume(FINITE_SCORES_ASSUMPTION)
+        zero = some(zero, first.hidden)
+    return Predicates(zero=zero, ordinary=ordinary)
 
 
 def _not_zero(fact: Fact) -> Formula:

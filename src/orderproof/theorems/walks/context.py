@@ -33,6 +33,7 @@ from orderproof.theorems.statement import TOKENS, PrefixSum
 
 LARGE = 200  # nodes of a formula whose own parts are tried before what the statement suggests
 MOST_PARTS = 32  # of a formula that are tried
+_AXES = {axis_variable(k) for k in range(MOST_PARTS)}
 Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
 
 
@@ -74,6 +75,7 @@ class Context:
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
     common: dict[Node, Any] = field(default_factory=dict)  # see `common_numbers`
     largest: dict[Node, Any] = field(default_factory=dict)  # see `largest_scores`
+    of_a_run: dict[Node, Any] = field(default_factory=dict)  # see `values_of_a_run`
 
     def assume(self, text: str) -> None:
         """Add an assumption."""
@@ -138,6 +140,9 @@ class Context:
         # What a large formula says of a constant index, the statement does not suggest.
         first, second = (of_parts, of_statement) if body.size > LARGE else (of_statement, of_parts)
         found = list(first) or list(second)
+        if found and body.size <= LARGE:  # nor what holds at a constant index, as that of a class token
+            constant = (one for one in _parts_without(bound, body) if one not in free and _is_about_indices(one))
+            found += islice(sufficient(one for one in constant if not self.proves(~one, sizes)), 1)
         return disjunction(*found, *free)
 
     def _candidates(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
@@ -197,6 +202,11 @@ def _parts_without(bound: AbstractSet[Variable], formula: Formula) -> Iterator[F
             queue += one.parts[0]
         elif one.variables.isdisjoint(bound):
             yield one
+
+
+def _is_about_indices(formula: Formula) -> bool:
+    """True if a formula compares one index of a tensor with a number."""
+    return not formula.functions and len(formula.variables) == 1 and formula.variables <= _AXES
 
 
 def _bound(first: int, end: int) -> set[Variable]:

@@ -19,6 +19,7 @@ from orderproof.theorems.walks.largest_scores import note_largest, note_part
 from orderproof.theorems.walks.loops import Loop, loop_facts, stacked_fact
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
 from orderproof.theorems.walks.operator_rules import find_open_rule
+from orderproof.theorems.walks.values_of_a_run import with_values_of_a_run
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
     call = OpenOperation(node, facts, graph.shapes[node], context)
     result = without_common_numbers(call, rule, call.checked(rule(call)))
     note_largest(call)
-    return call.finished(result) if isinstance(result, OpenFact) else result
+    return with_values_of_a_run(call, rule, call.finished(result)) if isinstance(result, OpenFact) else result
 
 
 def _bounded(facts: OpenFacts) -> OpenFacts:

@@ -30,6 +30,7 @@ from orderproof.theorems.walks.context import Context
 
 _GREATEST = 2**31 - 1  # of a size, an index and an integer that depends on inputs
 _INT64 = (-(2**63), 2**63 - 1)
+OF_A_RUN = "'"  # the end of the name of a function that may be another one in each run
 
 Range = tuple[int, int]  # the least and the greatest value
 
@@ -77,7 +78,7 @@ class _Ranges:
     def _of_atom(self, atom: Atom) -> Range:
         match atom:
             case Apply((name, _)):
-                depends = name in STATEMENT_FUNCTIONS or name in self.context.of_inputs
+                depends = name in STATEMENT_FUNCTIONS or name.removesuffix(OF_A_RUN) in self.context.of_inputs
                 return self.of_inputs if depends else _INT64
             case Conditional((_, first, second)):
                 ranges = self.of(first), self.of(second)

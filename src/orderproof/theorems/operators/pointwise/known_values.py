@@ -14,7 +14,7 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conjunction, maximum, minimum
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conditional, conjunction, maximum, minimum
 from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.integer_values import as_integer, converted_value, integer_value, known_literal
 from orderproof.theorems.facts.numbers import INTEGERS
@@ -114,8 +114,12 @@ def _by_cases(call: OpenOperation, operands: Operands) -> Value | None:
         return None
     if call.dtype is torch.bool:
         return merged.where(bool)
-    if call.name in CONVERTS and call.dtype in INTEGERS and len(merged.pairs) == 1:
-        return as_term(int(merged.pairs[0][1]))  # a mask of ones that was made in float32
+    if call.name in CONVERTS and call.dtype in INTEGERS:  # a mask of ones and zeros that was made in float32
+        *others, (_, last) = merged.pairs
+        whole = as_term(int(last))
+        for condition, integer in others:
+            whole = conditional(condition, as_term(int(integer)), whole)
+        return whole
     return merged if call.dtype.is_floating_point else None
 
 
