@@ -38,6 +38,11 @@ USUAL = {
     "soft_cap": "before the mask",
     "window": "itself, 1 before and 0 after (causal); itself, 1 before and 1 after (both sides)",
 }
+INSTALLED = [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "torch_compiled" else [])
+    for name, each in libraries().items()
+    if each.version_here
+]
 # A deviation that a question cannot leave alone: what it changes besides.
 MASKS = {
     "mask_and_causal",
@@ -149,7 +154,7 @@ def test_names_are_looked_up():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("library", [name for name, each in libraries().items() if each.version_here])
+@pytest.mark.parametrize("library", INSTALLED)
 def test_every_function_of_a_library_answers_what_it_takes(library):
     for found in measure(find_functions([library])).functions:
         decided = [text for text in found.answers.values() if text not in ("takes none", "refused")]
