@@ -27,8 +27,9 @@ def _alone(attend: Any) -> Any:
     """A call that is compiled for its own shapes: what earlier calls compiled, with open sizes, is forgotten."""
 
     def call(*given: Any, **more: Any) -> Any:
-        torch.compiler.reset()  # type: ignore[no-untyped-call]
-        return torch.compile(attend, fullgraph=True)(*given, **more)
+        torch.compiler.reset()
+        compiled: Any = torch.compile(attend, fullgraph=True)
+        return compiled(*given, **more)
 
     return call
 
