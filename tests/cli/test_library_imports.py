@@ -66,8 +66,23 @@ def test_scipy_is_imported_when_a_loss_needs_it() -> None:
 def test_another_function_of_scipy_is_the_real_one() -> None:
     assert answer(
         "from orderproof.cli.library_imports import _StandIn",
-        "sys.modules['scipy.optimize'] = _StandIn('scipy.optimize')",
+        "sys.modules['scipy.optimize'] = _StandIn('scipy.optimize', 'linear_sum_assignment')",
         "from scipy.optimize import minimize",
         "import scipy.optimize",
         "print(json.dumps([minimize is scipy.optimize.minimize, type(scipy.optimize).__name__]))",
     ) == [True, "module"]
+
+
+@pytest.mark.slow
+def test_the_compiler_is_imported_when_a_mask_needs_it() -> None:
+    imported, called, imported_then = answer(
+        SPARED,
+        "import torch",
+        "from transformers import BertConfig, BertModel, masking_utils",
+        "from transformers.generation.continuous_batching import PagedAttentionCache",
+        "before = 'torch._dynamo' in sys.modules",
+        "with masking_utils.TransformGetItemToIndex():",
+        "    found = torch.arange(3)[torch.tensor(1)].tolist()",
+        "print(json.dumps([before, found, 'torch._dynamo' in sys.modules]))",
+    )
+    assert (imported, called, imported_then) == (False, 1, True)

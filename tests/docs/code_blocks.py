@@ -1,6 +1,8 @@
 """Run the code blocks of a page, in order, in one folder and one Python namespace.
 
     ```python                     is run; with title="model.py", it is written to that file before the page runs
+    ```python jax                 is a file for the Python that has jax: only written
+    ```console jax                is run if the environment names such a Python
     ```text output                the output of the Python block before it, line by line
     ```console                    lines after `$ ` are run; the lines below must occur in the output, in order
     ```console long               is not run; listed with a reason in `LONG`
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import sys
@@ -22,6 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+from orderproof.subject_spec import JAX_PYTHON_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]))
@@ -124,6 +129,8 @@ class Page:
         if block.is_a("console", "long"):
             first = next(commands(block))[0]
             assert any(first.startswith(known) for known in LONG), f"{where}: {first!r} has no reason in LONG"
+        elif block.is_a("python", "jax") or (block.is_a("console", "jax") and JAX_PYTHON_VARIABLE not in os.environ):
+            return
         elif block.is_a("console"):
             for command, shown in commands(block):
                 output = self._command(command, where)

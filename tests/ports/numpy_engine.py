@@ -16,7 +16,7 @@ def numpy_engine(place: Path, difference: str = "", *, name: str = "numpy", side
     file = place / "difference.txt"
     file.write_text(difference, encoding="utf-8")
     return EnvironmentEngine(
-        name=name, title="an engine in numpy", distribution="numpy", side=str(side), target=sys.executable,
-        abilities=frozenset({"prefill", "chunks", "batch", "greedy", "prefix"}),
+        name=name, title="an engine in numpy", distribution="numpy", side=str(side), interpreter=sys.executable,
+        abilities=frozenset({"prefill", "chunks", "batch", "greedy", "prefix", "cached_prompt", "preemption"}),
         variables={"DIFFERENCE_FILE": str(file)}, requirements=Requirements("numpy", "2.4.6"),
     )  # fmt: skip

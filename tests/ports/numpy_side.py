@@ -102,6 +102,24 @@ class Model:
         hidden = np.arange(len(row))[:, None] < shared
         return np.ma.array(self.forward(row, positions), mask=np.tile(hidden, 99))
 
+    def cached_prompt(self, earlier, row):
+        values = self.forward(row, range(len(row)))
+        if self.difference == "scores of the earlier prompt":
+            values[:-8] = self.forward(earlier, range(len(row)))[:-8]
+        return values
+
+    def preemption(self, rows, prompt):
+        hidden = np.arange(len(rows[0]))[:, None] < prompt - 1
+        again = len(rows) - 1  # the row that is put off when two blocks are full, and computed again
+        texts = [list(row) for row in rows]
+        if self.difference == "forgets a token that it generated":
+            texts[again][40] = texts[again][39]
+        positions = [list(range(len(row))) for row in rows]
+        if self.difference == "positions restart after it was put off":
+            positions[again][40:] = range(len(rows[0]) - 40)
+        outputs = [self.forward(*each) for each in zip(texts, positions, strict=True)]
+        return [np.ma.array(each, mask=np.tile(hidden, 99)) for each in outputs]
+
     def batch(self, rows):
         longest = max(map(len, rows)) if self.difference == "pads counted" else 0
         starts = [max(0, longest - len(row)) for row in rows]

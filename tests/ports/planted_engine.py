@@ -267,6 +267,29 @@ def tables_in(dtype: torch.dtype) -> Plant:
     return plant
 
 
+def activation_of_kind(kind: str, other: Any) -> Plant:
+    """Another activation function in place of those of a class."""
+
+    def change(model: Any) -> None:
+        for part in model.modules():
+            for name, child in part.named_children():
+                if type(child).__name__ == kind:
+                    setattr(part, name, other)
+
+    return change
+
+
+def activation_in(dtype: torch.dtype) -> Plant:
+    """The parameters of activation functions in another precision."""
+
+    def change(model: Any) -> None:
+        for part in model.modules():
+            if type(part).__name__.endswith("Activation"):
+                part.to(dtype)
+
+    return change
+
+
 def activation(function: torch.nn.Module) -> Plant:
     def plant(model: Any) -> None:
         for part in parts(model, "act_fn"):

@@ -29,7 +29,7 @@ LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
         ("hangs", "misbehaving was not done after 2 s: give it more with --timeout"),
         ("exits", "misbehaving raised SystemExit: 3"),
         ("shape", "misbehaving: it returned scores of shape [11, 99] for 12 tokens"),
-        ("vocabulary", "misbehaving: it has a vocabulary of 90 tokens; the reference has 99"),
+        ("vocabulary", "misbehaving: it returned 90 numbers for each token; the reference has 99"),
         ("nan", "misbehaving: it returned a value that is not finite, first at token 2 of row 0"),
     ],
 )
@@ -88,6 +88,21 @@ def test_an_engine_may_refuse_a_text_beyond_the_trained_context() -> None:
         finding = audit("arch:llama", against=MisbehavingEngine(how=f"at most {most}"), laws=["same_past_context"])
         assert finding.findings[0].verdict == "not_applicable"
         assert f"takes {most} tokens and not {context + 1}, beyond the trained context" in finding.findings[0].reason
+
+
+def test_an_engine_may_refuse_a_text_beyond_the_stated_context_with_its_scaling() -> None:
+    scaled = 'arch:llama?max_position_embeddings=40&rope_parameters={"rope_type":"yarn","factor":4.0,'
+    scaled += '"rope_theta":10000.0,"original_max_position_embeddings":10}'
+    (finding,) = audit(scaled, against=MisbehavingEngine(how="at most 39"), laws=["same_far_positions"]).findings
+    assert finding.verdict == "not_applicable"
+    assert "takes 39 tokens and not 41, beyond max_position_embeddings" in finding.reason
+
+
+def test_a_far_position_in_a_table_leaves_one_to_a_generated_token() -> None:
+    (finding,) = audit(
+        "arch:gpt2?n_positions=64", against=MisbehavingEngine(how="at most 63"), laws=["same_far_positions"]
+    ).findings
+    assert (finding.verdict, finding.scope.length) == ("held", 63), finding.reason
 
 
 def test_a_failure_at_any_other_length_says_if_a_short_prompt_works() -> None:

@@ -108,6 +108,23 @@ def test_an_engine_that_agrees_passes_every_law_although_it_prints(name: str, pl
     assert "numpy" in report.versions
 
 
+@pytest.mark.parametrize(
+    ("law", "difference", "first"),
+    [
+        ("same_cached_prompt", "scores of the earlier prompt", 48),
+        ("same_after_preemption", "forgets a token that it generated", 40),
+        ("same_after_preemption", "positions restart after it was put off", 40),
+    ],
+)
+def test_a_prompt_that_is_kept_and_a_row_that_is_put_off_are_compared(
+    law: str, difference: str, first: int, place: Path
+) -> None:
+    (finding,) = audit("arch:llama?num_hidden_layers=1", against=numpy_engine(place, difference), laws=[law]).findings
+    assert finding.verdict == "refuted", finding.reason
+    assert finding.port is not None
+    assert finding.port.first_token == first, finding.reason
+
+
 @pytest.mark.parametrize("difference", ["positions restart after a prefix", "blocks of another prompt"])
 def test_a_wrong_cache_of_a_shared_beginning_is_found_after_it(difference: str, place: Path) -> None:
     (finding,) = audit("arch:llama", against=numpy_engine(place, difference), laws=["same_shared_prefix"]).findings

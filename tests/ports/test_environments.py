@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orderproof import audit
+from orderproof.conventions.library import libraries
 from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.engines.environment_engine import EnvironmentEngine
@@ -20,7 +22,8 @@ from orderproof.ports.engines.registry import engines, find_engine
 from orderproof.ports.environments import install as making
 from orderproof.ports.environments.environment import RECORD, Environment, environments
 from orderproof.ports.environments.install import Requirements, install
-from tests.ports.numpy_engine import SIDE
+from orderproof.ports.load import load_reference
+from tests.ports.numpy_engine import SIDE, numpy_engine
 
 TINY = Environment("tiny", "1.0")
 NEEDS = Requirements("tiny-engine", "1.0", ("numpy==2.4.6",), left_out=("extra",), gigabytes=0.0)
@@ -189,12 +192,31 @@ def test_versions_and_interpreters_are_checked_at_once(tmp_path: Path) -> None:
             find_engine(spec)
 
 
+def test_a_folder_that_the_library_exported_is_read_in_place_of_the_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    engine = replace(numpy_engine(tmp_path / "cache"), exported="model.safetensors")
+    with pytest.raises(UsageError, match=r"expected the interpreter .*, or a folder with model.safetensors; no file "):
+        engine.for_target(str(tmp_path / "cache"))
+    for seed, verdict in ((0, "held"), (1, "refuted")):
+        folder = tmp_path / str(seed)
+        load_reference("arch:llama?num_hidden_layers=1", seed=seed).save(folder)
+        own = engine.for_target(str(folder))
+        assert own.name == f"numpy:{folder}"
+        (finding,) = audit("arch:llama?num_hidden_layers=1", against=own, laws=["same_prefill"]).findings
+        assert finding.verdict == verdict, finding.reason
+        assert ("Check first that" in finding.remedy) == (verdict == "refuted")
+
+
 def test_every_environment_pins_all_its_versions() -> None:
     own = [engine for engine in engines().values() if isinstance(engine, EnvironmentEngine)]
     assert own
     for engine in own:
         assert all("==" in each for each in engine.requirements.others), engine.name
         assert engine.requirements.distribution == engine.distribution
+
+
+def test_no_environment_of_a_library_has_the_name_of_an_engine() -> None:
+    assert not {library.environment.name for library in libraries().values()} & set(engines())
 
 
 @pytest.mark.parametrize("name", ["mlx", "ctranslate2"])

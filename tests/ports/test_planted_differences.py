@@ -99,6 +99,14 @@ CASES: dict[str, Case] = {
     "exact GELU": Case(
         "arch:gemma", plants(planted.activation(torch.nn.GELU())), "same_prefill", (("other", "gelu"),)
     ),
+    "exact GELU where no key states it": Case(
+        "arch:bloom", plants(planted.activation_of_kind("BloomGelu", torch.nn.GELU())), "same_prefill",
+        (("other", "gelu"),),
+    ),
+    "parameters of the activation in bfloat16": Case(
+        "arch:apertus", plants(planted.activation_in(torch.bfloat16)), "same_prefill",
+        (("norm or constant precision", "in bfloat16"),),
+    ),
     "GELU from a table in float16": Case(
         "arch:gemma", plants(planted.gelu_table), "same_prefill",
         (("norm or constant precision", "from a table in float16"),),

@@ -43,9 +43,11 @@ with late_dynamo():
 
     assert "recording" in type(torch._dynamo).__module__
     marked = torch._dynamo.disable(lambda x: (x + 1, torch.compiler.is_compiling()))
+    kept = torch.compiler.allow_in_graph(torch._dynamo.disable(recursive=False)(lambda x: x))
     assert marked(1) == (2, False)
     assert callable(torch._dynamo.optimize)  # anything else is that of torch
     assert "eval_frame" in dir(sys.modules["torch._dynamo"])
+    assert id(kept) in torch._dynamo.trace_rules._allowed_callable_ids
     assert marked(2) == (3, False)
 with late_dynamo():
     assert "eval_frame" in dir(torch._dynamo)

@@ -222,6 +222,17 @@ CASES = [
         "batch",
     ),
     _case("frequencies of features", lambda m, x: torch.fft.rfft(m.first(x)).abs(), "causal", "batch"),
+    _case(
+        "frequencies of complex features",
+        lambda m, x: torch.fft.fft(torch.complex(m.first(x), m.second(x)), dim=-1).imag,
+        "causal",
+        "batch",
+    ),
+    _case(
+        "frequencies of complex tokens",
+        lambda m, x: torch.fft.fft(torch.complex(m.first(x), torch.zeros_like(x)), dim=1).real,
+        "batch",
+    ),
     _case("frequencies of tokens", lambda m, x: torch.fft.fftn(x, dim=(1, 2)).real, "batch"),
     _case(
         "frequencies of tokens and back",

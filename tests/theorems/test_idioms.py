@@ -17,13 +17,11 @@ NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every leng
     "masks_in_code: running sum of the identity": "length",
     "masks_in_code: weights times a mask": "undecided",
     "sparse_keys: best keys weighted": "undecided",
-    "sparse_keys: buckets": "length",
     "sparse_keys: one best key": "undecided",
     "sparse_keys: straight through": "undecided",
     "sparse_keys: totals of real tokens": "undecided",
     "states: two steps of a correction": "length",
     "stored_masks: frozen parameter": "undecided",
-    "stored_masks: numpy": "length",
     "stored_masks: positions as floats": "length",
     "stored_masks: bits": "length",
 }

@@ -84,7 +84,7 @@ def expected_dtype(name: str, args: Sequence[Any], options: Mapping[str, Any]) -
     if name in OF_FLOATS:
         own = {x.dtype for x in args if isinstance(x, Fact)}
         return own.pop() if len(own) == 1 and own <= set(FLOATS) else None
-    if name in ("polar", "view_as_complex", "view_as_real"):
+    if name in ("polar", "complex", "view_as_complex", "view_as_real"):
         pairs = _COMPLEX if name == "view_as_real" else {real: number for number, real in _COMPLEX.items()}
         return pairs.get(args[0].dtype) if isinstance(args[0], Fact) else None
     if name not in PROMOTED:

@@ -14,8 +14,6 @@ from orderproof.auditing.work import Progress
 from orderproof.errors import OrderproofError, failure_reason
 from orderproof.laws import find_port_law, port_laws
 from orderproof.laws.ports import PortLaw
-from orderproof.models.hf.effective_config import effective_config
-from orderproof.models.subject import count_parameters
 from orderproof.ports import phrases
 from orderproof.ports.engine_pair import EnginePair
 from orderproof.ports.engine_process import EngineLimits
@@ -35,7 +33,6 @@ from orderproof.records.audit import (
     PortEvidence,
     Report,
     Scope,
-    SubjectRecord,
     Verdict,
 )
 from orderproof.records.document import versions
@@ -66,14 +63,16 @@ def audit_against(
     show = progress or (lambda text, done, total: None)
     began, findings = time.perf_counter(), list[Finding]()
     show("building the reference", 0, len(compared) + 1)
-    reference = load_reference(subject, seed=seed, head_width=max(engine.head_width for engine in engines))
+    is_module = not any(engine.reads_checkpoint for engine in engines)
+    width = max(engine.head_width for engine in engines)
+    reference = load_reference(subject, seed=seed, head_width=width, may_be_module=is_module)
     limits = EngineLimits() if timeout is None else EngineLimits(seconds=timeout)
     for index, each in enumerate(compared):
         show(f"comparing with {each.name}", index + 1, len(compared) + 1)
         if isinstance(each, EnginePair):
             findings.extend(pair_findings(reference, each, chosen, expected, limits))
         else:
-            findings.extend(engine_findings(reference, each, chosen, expected, limits))
+            findings.extend(engine_findings(reference, each.for_reference(reference), chosen, expected, limits))
         yield _report(reference, findings, [engine for one in compared[: index + 1] for engine in one.engines], began)
 
 
@@ -163,6 +162,7 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
     profile = result.profile
     uses_older = run.needs_older_keys if result.law.ability is None or profile is not None else False
     again = result.with_older_keys
+    used = run.first_run.seconds if result.law.ability is None else 0.0
     return PortEvidence(
         engine=run.engine.name, version=run.engine.version,
         tokens=0 if result.call is None else result.call.length, rounding=result.rounding,
@@ -172,23 +172,18 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
         explained=result.explanation.is_complete, older_explained=result.older_explanation.is_complete,
         older_keys=tuple(run.older_keys) if uses_older or again is not None else (),
         with_older_keys=None if again is None else again.largest, needs_older_keys=uses_older,
+        seconds=round(used, 2), import_seconds=round(run.engine.import_seconds, 2) if used else 0.0,
     )  # fmt: skip
 
 
 def _report(
     reference: Reference, findings: Sequence[Finding], engines: Sequence[InferenceEngine], began: float
 ) -> Report:
-    config = reference.config
-    subject = SubjectRecord(
-        name=reference.name, kind="causal_lm", parameters=count_parameters(reference.model),
-        layers=getattr(config, "num_hidden_layers", None), detail=reference.summary,
-        configuration=effective_config(reference.model),
-    )  # fmt: skip
-    used: dict[str, str] = {}
+    used: dict[str, str] = versions()
     for engine in engines:
         for name, version in engine.versions.items():
             used[name if used.get(name, version) == version else f"{name} of {engine.name}"] = version
     return Report(
-        orderproof_version=__version__, subject=subject, findings=tuple(findings), versions={**versions(), **used},
-        seconds=round(time.perf_counter() - began, 3),
+        orderproof_version=__version__, subject=reference.record(), findings=tuple(findings),
+        versions=used, seconds=round(time.perf_counter() - began, 3),
     )  # fmt: skip

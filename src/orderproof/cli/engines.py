@@ -59,7 +59,7 @@ def _engine(name: str) -> EnvironmentEngine | Library:
     if plain in of_libraries:
         return replace(of_libraries[plain], wanted=version)
     engine = find_engine(name)
-    if not isinstance(engine, EnvironmentEngine) or engine.target:
+    if not isinstance(engine, EnvironmentEngine) or ":" in name:
         own = ", ".join(each.name for each in known().values() if each.has_environment)
         how = f": {engine.how_to_install}" if engine.how_to_install and not engine.has_environment else ""
         raise UsageError(

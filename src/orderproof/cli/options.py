@@ -198,7 +198,8 @@ Against = Annotated[
         "--against",
         metavar="ENGINE",
         help="Compare with another implementation of the same checkpoint: mlx, onnx, ...; repeatable. "
-        "ENGINE,ENGINE compares two with each other, as vllm@0.31.0,vllm@0.32.0. See orderproof list engines.",
+        "ENGINE,ENGINE compares two with each other, as vllm@0.31.0,vllm@0.32.0. See orderproof list engines. "
+        "file.py:name compares with a rewrite that has the same weights.",
     ),
 ]
 EnginePython = Annotated[

@@ -52,6 +52,10 @@ def ports(
         str | None,
         typer.Option("--scripts", metavar="FOLDER", help="Write a script for each kind of difference into a folder."),
     ] = None,
+    pages: Annotated[
+        str | None,
+        typer.Option("--pages", metavar="FOLDER", help="Write a page for each engine; the page of all links there."),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare a tiny version of every causal language model of transformers with inference engines.
@@ -73,7 +77,9 @@ def ports(
         options.check_exists(from_json, "an atlas of ports, written by --json")
         from orderproof.atlas.ports.document import read_document
 
-        _write_outputs(read_document(from_json), json=json, markdown=markdown, scripts=scripts, quiet=quiet)
+        _write_outputs(
+            read_document(from_json), json=json, markdown=markdown, scripts=scripts, pages=pages, quiet=quiet
+        )
         return
     for name in names or ():
         check_spec(ARCH_PREFIX + name.removeprefix(ARCH_PREFIX))
@@ -82,7 +88,7 @@ def ports(
     installed = [name for name, engine in engines().items() if engine.is_installed and not engine.needs_target]
     chosen = [find_engine(name) for name in against or installed]
     for engine in chosen:
-        if engine.target and not engine.has_environment:
+        if engine.target:
             raise UsageError(f"expected an engine that loads any checkpoint; got {engine.name}, which is one model")
         if not engine.is_installed:
             raise UsageError(f"engine {engine.name} is not installed: {engine.how_to_install}")
@@ -102,27 +108,53 @@ def ports(
                 keys = [request.empty_row().key for request in asked]
                 rows = [opened.rows[key] for key in keys if key in opened.rows]
     document = build_document(rows, machine=f"{platform.machine()}, {os.cpu_count()} cores")
-    _write_outputs(document, json=json, markdown=markdown, scripts=scripts, quiet=quiet)
+    _write_outputs(document, json=json, markdown=markdown, scripts=scripts, pages=pages, quiet=quiet)
     if interrupted:
         raise KeyboardInterrupt
 
 
 def _write_outputs(
-    document: PortsDocument, *, json: str | None, markdown: str | None, scripts: str | None, quiet: bool
-) -> None:
+    document: PortsDocument, *, json: str | None, markdown: str | None, scripts: str | None, pages: str | None,
+    quiet: bool,
+) -> None:  # fmt: skip
+    from orderproof.atlas.ports.engine_page import time_text
     from orderproof.atlas.ports.groups import difference_groups
     from orderproof.atlas.ports.page import page
 
-    written = write_outputs((json, document.write), (markdown, rendered(lambda: page(document))))
+    of_all = rendered(lambda: page(document, _relative(pages, markdown)))
+    written = write_outputs((json, document.write), (markdown, of_all))
     if scripts is not None:
         written += _write_scripts(document, Path(scripts).expanduser())
+    if pages is not None:
+        written += _write_pages(document, Path(pages).expanduser())
     if not quiet:
         console = report_console([json, markdown])
         for group in difference_groups(document.rows):
             settings = f"{group.cause.setting}: {group.cause.assumed}" if group.cause else "not explained"
             console.print(f"{group.engine} ({group.variant}): {settings}: {', '.join(group.names)}", highlight=False)
+        for name in sorted({row.engine for row in document.rows}):
+            if text := time_text([row for row in document.rows if row.engine == name]):
+                console.print(f"{name}: {text}", highlight=False)
         console.print(f"{len(document.rows)} rows", highlight=False)
         print_written(console, written)
+
+
+def _relative(pages: str | None, markdown: str | None) -> str:
+    """The folder of the pages of engines, as the page of all links there; empty if they are not written."""
+    if pages is None or markdown in (None, "-"):
+        return ""
+    return os.path.relpath(Path(pages).expanduser(), Path(str(markdown)).expanduser().parent)
+
+
+def _write_pages(document: PortsDocument, folder: Path) -> Sequence[str]:
+    from orderproof.atlas.ports.engine_page import engine_page
+    from orderproof.report.file_output import write_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    names = sorted({row.engine for row in document.rows})
+    for name in names:
+        write_file(engine_page(document, name), folder / f"{name}.md")
+    return [str(folder)] if names else []
 
 
 def _write_scripts(document: PortsDocument, folder: Path) -> Sequence[str]:

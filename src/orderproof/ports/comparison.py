@@ -166,8 +166,8 @@ def check_scores(actual: Sequence[Scores], expected: Sequence[Logits]) -> None:
             raise EngineError(f"it returned scores of shape {list(values.shape)} for {len(logits)} tokens")
         if candidates is None and values.shape != logits.shape:
             raise EngineError(
-                f"it has a vocabulary of {values.shape[1]:,} tokens; the reference has {logits.shape[1]:,}: "
-                "give it the same checkpoint"
+                f"it returned {values.shape[1]:,} numbers for each token; the reference has {logits.shape[1]:,}: "
+                "give it the same checkpoint, or the same sizes"
             )
         if candidates is not None and (candidates.shape != values.shape or candidates.max() >= logits.shape[1]):
             raise EngineError(

@@ -47,6 +47,7 @@ class EngineRun:
     refused: bool = False  # the library raised an error of its own; else it died, hung or is not there
     defaults: Mapping[str, Any] = field(default_factory=dict)  # its values for keys that config.json lacks
     outputs: dict[PortCall, Output | str] = field(default_factory=dict)
+    seconds: float = 0.0  # [s] of processor time for the checkpoint: to load it, and for all calls
 
     def take_head(self, head: Mapping[str, Any]) -> None:
         """Take what the first line of a process says."""
@@ -97,17 +98,19 @@ def run_engine(
 
 def _collect(process: EngineProcess, calls: Sequence[PortCall], run: EngineRun, limits: EngineLimits) -> None:
     """Read the lines of one process until it ends, fails or takes too long."""
-    loaded = process.next_line(limits.seconds)
+    loaded, before = process.next_line(limits.seconds), run.seconds
     if isinstance(loaded, str):
         run.load_failure = f"loading {loaded}"
         return
     run.take_head(loaded)
+    run.seconds = before + loaded["seconds"]
     for call in calls if run.knows and not run.load_failure else ():
         process.send(_call_line(call))
         line = process.next_line(limits.seconds)
         if isinstance(line, str):
             run.outputs[call] = line
             return
+        run.seconds = before + line["seconds"]
         run.outputs[call] = line["failure"] or read_output(line, process.place)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from orderproof.errors import CheckpointError, SubjectError, UsageError, first_line
 from orderproof.library_messages import suppress_warnings
+from orderproof.models import Subject, load
 from orderproof.models.hf import architectures, checkpoint
 from orderproof.models.hf.build_subject import use_batched_experts
 from orderproof.models.hf.export_patches import transformers_library
@@ -19,6 +20,7 @@ from orderproof.models.hf.model_class import select_attention_backend
 from orderproof.models.tiny import fixed_sizes
 from orderproof.models.tiny.candidates import tiny_config_candidates
 from orderproof.models.tiny.size_limit import limit_parameters
+from orderproof.ports.module_reference import module_reference
 from orderproof.ports.reference import Reference
 from orderproof.seeded_random import seeded_random
 from orderproof.subject_spec import check_folder, check_spec
@@ -34,8 +36,10 @@ TINY_VALUES: Mapping[str, Any] = {  # of keys that a configuration has
 SUPPORTED = "arch:NAME, a checkpoint folder or a transformers model with a language-model head"
 
 
-def load_reference(subject: Any, *, seed: int = 0, head_width: int = 0) -> Reference:
+def load_reference(subject: Any, *, seed: int = 0, head_width: int = 0, may_be_module: bool = False) -> Reference:
     """The reference of a text as on the command line, or of a model; heads of a tiny one may have this width.
+
+    With `may_be_module`, a subject without a checkpoint is one too.
 
     Raises `UsageError`, `SubjectError`.
     """
@@ -47,6 +51,8 @@ def load_reference(subject: Any, *, seed: int = 0, head_width: int = 0) -> Refer
             raise UsageError(f"expected {SUPPORTED} with against; got {type(subject).__name__}, which has no head")
         model = copy.deepcopy(subject).float().eval()
         return Reference(type(subject).__name__, model, seed=seed, summary="float32")
+    if may_be_module and isinstance(subject, Subject):
+        return module_reference(subject, seed=seed)
     if not isinstance(subject, str):
         raise UsageError(f"expected {SUPPORTED} with against; got {type(subject).__name__}")
     form = check_spec(subject, tiny=subject.startswith("arch:"))
@@ -54,6 +60,8 @@ def load_reference(subject: Any, *, seed: int = 0, head_width: int = 0) -> Refer
         return tiny_reference(subject, seed=seed, head_width=head_width)
     if form == "folder":
         return _checkpoint_reference(Path(subject).expanduser(), seed)
+    if may_be_module and form != "hub":
+        return module_reference(load(subject, seed=seed), seed=seed)
     raise UsageError(f"expected {SUPPORTED} with against; got {subject!r}")
 
 

@@ -23,6 +23,10 @@ def call_text(call: PortCall) -> str:
         return f"a batch of rows of {', '.join(str(len(row)) for row in call.rows)} tokens"
     if call.kind == "prefix":
         return f"a prompt of {call.length} tokens after one with the same beginning"
+    if call.kind == "cached_prompt":
+        return f"a prompt of {call.length} tokens, scored after one with the same beginning"
+    if call.kind == "preemption":
+        return f"{len(call.rows)} rows of {call.length} tokens in a cache that is too small for all"
     return f"{call.count} tokens after a prompt of {call.length}"
 
 
@@ -102,7 +106,7 @@ CONVENTIONS: dict[PortCauseName, str] = {  # the question of `orderproof convent
     "mask or pads": "masked_row",
     "cache offset": "causal_past",
 }
-UNEXPLAINED = "No setting of the configuration makes it: compare what both compute after each layer, for one token."
+UNEXPLAINED = "No setting that was tried makes it: compare what both compute after each layer, for one token."
 
 
 def remedy_text(run: PortRun, result: PortResult) -> str:

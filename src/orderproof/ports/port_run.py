@@ -136,7 +136,8 @@ class PortRun:
             name = self.reference.config.model_type
             return PortResult(law, "not_applicable", f"{self.engine.version} has no implementation of {name}")
         if law.ability is None:
-            return self._load_result(law, run)
+            own = PortResult(law, "not_applicable", f"{self.engine.name} has weights of its own")
+            return self._load_result(law, run) if self.engine.reads_checkpoint else own
         if law.ability not in self.engine.abilities:
             return PortResult(law, "not_applicable", ABILITIES[law.ability])
         if (reason := law.inapplicable_reason(model)) is not None:
@@ -171,7 +172,7 @@ class PortRun:
         """True if the engine returns scores for a prompt of this length [tokens]."""
         if length not in self._taken:
             model = self.reference.port_model
-            near = [size + step for size in (model.window, model.context) if size for step in (-1, 0, 1)]
+            near = [size + step for size in (model.window, model.context, model.stated) if size for step in (-1, 0, 1)]
             lengths = sorted({2, length, *(each for each in near if each > 0)} - self._taken.keys())
             calls = {each: PortCall("prefill", (model.tokens(each),)) for each in lengths}  # in one process
             run = self._run(self.older_keys if self.needs_older_keys else {}, list(calls.values()))
@@ -180,7 +181,9 @@ class PortRun:
 
     def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:
         if not run.load_failure:
-            return PortResult(law, "held", f"{self.engine.version} loads it")
+            took = f"{run.seconds:.1f} s of processor time for it and {len(run.outputs)} calls"
+            after = f", after an import of {self.engine.import_seconds:.0f} s" if self.engine.has_environment else ""
+            return PortResult(law, "held", f"{self.engine.version} loads it: {took}{after}")
         if not run.refused:
             return PortResult(law, "undecided", run.load_failure)
         keys = ", ".join(self.older_keys)

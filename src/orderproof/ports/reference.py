@@ -25,8 +25,11 @@ from orderproof.laws.ports import PortCall, PortModel
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.build_subject import use_batched_experts
 from orderproof.models.hf.context_spans import context_spans
+from orderproof.models.hf.effective_config import effective_config
 from orderproof.models.hf.position_tables import position_table_size
+from orderproof.models.subject import count_parameters
 from orderproof.ports.float64_casts import Float64Casts
+from orderproof.records.audit import SubjectRecord
 
 Logits = NDArray[np.float64]  # [token, vocabulary] of one row
 Patch = Callable[[Any], AbstractContextManager[object]]
@@ -62,6 +65,19 @@ class Reference:
         """The configuration of the model."""
         return self.model.config
 
+    @property
+    def tokens(self) -> Tensor | None:
+        """The tokens that the numbers of a call stand for; None if the numbers are ids."""
+        return None
+
+    def record(self) -> SubjectRecord:
+        """Its entry in a report."""
+        return SubjectRecord(
+            name=self.name, kind="causal_lm", parameters=count_parameters(self.model),
+            layers=getattr(self.config, "num_hidden_layers", None), detail=self.summary,
+            configuration=effective_config(self.model),
+        )  # fmt: skip
+
     @cached_property
     def port_model(self) -> PortModel:
         """The properties that the calls of laws depend on."""
@@ -69,9 +85,10 @@ class Reference:
         rope = getattr(config, "rope_parameters", None) or {}
         originals = [v for k, v in _flat_items(rope) if k == "original_max_position_embeddings" and isinstance(v, int)]
         stated = getattr(config, "max_position_embeddings", None)
+        longest = stated if isinstance(stated, int) and stated > 1 else None
         return PortModel(
             vocabulary=int(config.vocab_size), window=window_of(config),
-            context=min(originals, default=stated if isinstance(stated, int) and stated > 1 else None),
+            context=min(originals, default=longest), stated=longest,
             limit=self._length_limit(stated), seed=self.seed,
         )  # fmt: skip
 
@@ -193,8 +210,9 @@ class Reference:
             outputs.append(output[0, pads:].double().numpy())
         return outputs
 
-    @staticmethod
-    def _forward(model: Any, tokens: Tensor, positions: Tensor | None = None, *, mask: Tensor | None = None) -> Tensor:
+    def _forward(
+        self, model: Any, tokens: Tensor, positions: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor:
         if positions is not None:  # without a mask, transformers reads gaps in position ids as packed documents
             mask = torch.ones_like(tokens)
         given = {"position_ids": positions, "attention_mask": mask}

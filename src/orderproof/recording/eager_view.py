@@ -29,6 +29,7 @@ _READS = {
 # In an open recording. The layout of a result on the CPU may differ from that of its meta tensor.
 _LAYOUTS = {"stride", "is_contiguous", "storage_offset", "dim_order", "_is_view", "is_set_to"}
 _LAYOUT_ATTRIBUTES = {getattr(Tensor, name).__get__: name for name in ("_version", "_base")}
+_FROM_DATA = {"tensor", "new_tensor"}
 _INDEXING = ("__getitem__", "__setitem__")
 _WITH_CONSTANTS = {"numpy", "__array__", "tolist", "__repr__", "__str__", "__format__"}
 
@@ -70,6 +71,8 @@ class EagerView(TorchFunctionMode):
             if _is_same_tensor(*args[:2]):  # `module.to(device)` of a module that is there
                 return None
             self.recorded.refuse("it assigns to tensor.data")
+        if name in _FROM_DATA:
+            return _from_data(func, args, kwargs, self.device)
         if name in _INDEXING and args[0].is_meta:
             return index_as_recorded(func, args, fills=self.device.type == "cpu")
         loops = self.recorded.loops
@@ -133,9 +136,24 @@ class EagerReads(TorchFunctionMode):
         if name in _READS and args and isinstance(args[0], Tensor):
             with torch._C.DisableTorchFunction(), _disable_current_modes():
                 return func(*args, **kwargs)
+        if name == "new_tensor":
+            return _from_data(func, args, kwargs, args[0].device)
         if name in _INDEXING:
             return index_as_recorded(func, args, fills=args[0].device.type == "cpu")
         return func(*args, **kwargs)
+
+
+def _from_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device) -> Tensor:
+    """`x.new_tensor(data)` by `torch.tensor`, whose values a recording knows; of an open size without its example."""
+    options = dict(kwargs)
+    if func.__name__ == "new_tensor":
+        options = {"dtype": args[0].dtype, "device": device, **options}
+        args = args[1:]
+    data = args[0] if args else options.pop("data")
+    if type(data) not in (torch.SymInt, torch.SymFloat):
+        return torch.tensor(data, **options)
+    dtype = torch.int64 if type(data) is torch.SymInt else torch.get_default_dtype()
+    return torch.scalar_tensor(data, **{"dtype": dtype, **options})
 
 
 def _is_same_tensor(first: Tensor, second: Tensor) -> bool:

@@ -1,13 +1,14 @@
 """Record a Python loop over an open range: two of its iterations, each with an index that is a symbol.
 
 While a call is recorded, `range(n)` of an open size n in a `for` statement of the model gives two indices, both of them
-symbols between 0 and n. That two iterations suffice is an induction over the iterations. The second one began with the
-local variables that the first one left, and left the same ones: each variable has the same value, or is a tensor that
-the same operator of the iteration before computed. So every further iteration records the operators of the second one
-again, and `loop_rolling.py` replaces both by one for every index. Within a loop, the values of constants are not known,
-and an iteration changes no object besides local variables, tensors and the lists that it fills: what the objects within
-reach of the local variables contain is compared. A loop that is not of this form is refused here, and its model is
-recorded with a fixed size instead.
+symbols between 0 and n. So do the parts of a tensor along an open dimension, with `enumerate` or `zip` around them.
+That two iterations suffice is an induction over the iterations. The second one began with the local variables that the
+first one left, and left the same ones: each variable has the same value, or is a tensor that the same operator of the
+iteration before computed. So every further iteration records the operators of the second one again, and
+`loop_rolling.py` replaces both by one for every index. Within a loop, the values of constants are not known, and an
+iteration changes no object besides local variables, tensors and the lists that it fills: what the objects within reach
+of the local variables contain is compared. A loop that is not of this form is refused here, and its model is recorded
+with a fixed size instead.
 
 Not machine-checked: that this is all the state of an iteration.
 """
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -166,6 +167,29 @@ class OpenRange:
                 self.loop.lists.append((first, second))
 
 
+@dataclass(frozen=True)
+class OpenParts:
+    """The parts of a tensor along an open dimension, through which a loop runs.
+
+    Attributes:
+        at: The part at an index.
+
+    """
+
+    loops: Loops
+    count: Any
+    source: LoopSource
+    frame: FrameType
+    at: Callable[[Any], Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.at, OpenRange(self.loops, self.count, self.source, self.frame))
+
+    def mapped(self, at: Callable[[Any], Any]) -> OpenParts:
+        """Other values at the same indices."""
+        return replace(self, at=at)
+
+
 def _line_around(frame: FrameType) -> str:
     """`file.py:12`: the innermost line of the model at a frame or around it."""
     found: FrameType | None = frame
@@ -286,15 +310,52 @@ class Loops:
                 return OpenRange(self, end - first, source, frame, first=first)
         return builtins.range(*arguments)
 
-    def unbind(self, tensor: Tensor, dim: int, frame: FrameType) -> Iterator[Tensor] | None:
-        """The parts of `for part in x.unbind(dim)` in a frame, along an open dimension; None for another call."""
+    def unbind(self, tensor: Tensor, dim: int, frame: FrameType) -> OpenParts | None:
+        """The parts of `for part in x.unbind(dim)` in a frame, or of `for part in x`; None for another call.
+
+        The dimension is open. `enumerate` and `zip` may be around the parts.
+        """
+        is_iterated = frame.f_code is Tensor.__iter__.__code__ and frame.f_back is not None
+        if is_iterated:
+            frame = frame.f_back  # type: ignore[assignment]
         count: Any = tensor.shape[dim]
-        if self.active or not isinstance(count, torch.SymInt) or count.node.hint < LEAST_COUNT:
+        if not self._may_stay_open(count):
             return None
-        source = loop_source(frame.f_code, frame.f_lineno, method="unbind")
-        if source is None:
+        source = loop_source(frame.f_code, frame.f_lineno, over="tensor" if is_iterated else "unbind")
+        return None if source is None else OpenParts(self, count, source, frame, partial(tensor.select, dim))
+
+    def _may_stay_open(self, count: Any) -> bool:
+        return not self.active and isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
+
+    def enumerate(self, values: Any, start: int = 0) -> Any:
+        """`enumerate` as the model calls it."""
+        parts = self._parts(values, sys._getframe(1))
+        if parts is None:
+            return builtins.enumerate(values, start)
+        return parts.mapped(lambda i: (i + start, parts.at(i)))
+
+    def zip(self, *values: Any, **options: Any) -> Any:
+        """`zip` as the model calls it."""
+        parts = [self._parts(x, sys._getframe(1)) for x in values]
+        found = [x for x in parts if x is not None]
+        if not found or (len(found) < len(parts) and not any(isinstance(x, OpenParts) for x in values)):
+            return builtins.zip(*values, **options)  # noqa: B905 - as the model calls it
+        if len(found) < len(parts) or len({self.sizes.term(x.count) for x in found}) > 1:
+            self.recorded.refuse("a loop of open length runs through something of another length too")
+        return found[0].mapped(lambda i: tuple(x.at(i) for x in found))
+
+    def _parts(self, values: Any, frame: FrameType) -> OpenParts | None:
+        if isinstance(values, OpenParts):
+            return values
+        if not isinstance(values, Tensor) or not values.dim() or not self._may_stay_open(values.shape[0]):
             return None
-        return map(partial(tensor.select, dim), OpenRange(self, count, source, frame))
+        source = loop_source(frame.f_code, frame.f_lineno, over="tensor")
+        return None if source is None else OpenParts(self, values.shape[0], source, frame, partial(values.select, 0))
+
+    @property
+    def builtins(self) -> dict[str, Any]:
+        """Builtins that a model calls in the head of a loop."""
+        return {"range": self.range, "enumerate": self.enumerate, "zip": self.zip}
 
     def has_attributes_of_tensors(self) -> bool:
         """True if a tensor of the recording has an attribute, which no local variable shows."""
@@ -316,12 +377,12 @@ class Loops:
 
         `joined`: of `torch.cat` of such a list, whose tensors have one element along the dimension.
         """
-        if not isinstance(tensors, list | tuple) or len(tensors) != 2:
+        if not isinstance(tensors, list | tuple) or len(tensors) < 2:
             return None
         for loop in self.found:
-            nodes = self.recorded.node_of(tensors[0]), self.recorded.node_of(tensors[1])
+            nodes = self.recorded.node_of(tensors[-2]), self.recorded.node_of(tensors[-1])
             if nodes in loop.lists and _stacks_itself(loop.frame):
-                last = tensors[1]
+                last = tensors[-1]
                 if joined and last.shape[dim] != 1:
                     self.recorded.refuse("a loop of open length joins tensors of several elements")
                 dim = dim % (last.dim() + (not joined))

@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 from types import CodeType
+from typing import Literal
 
 _LEAVES_OR_DECLARES = (
     ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal, ast.Import,
@@ -16,6 +17,9 @@ _LEAVES_OR_DECLARES = (
 )  # fmt: skip
 
 _READS_VARIABLES = {"eval", "exec", "locals", "vars", "globals"}  # by names that the source may not show
+
+
+Over = Literal["range", "unbind", "tensor"]
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,11 @@ class LoopSource:
 
 
 @cache
-def loop_source(code: CodeType, line: int, *, method: str = "") -> LoopSource | None:
+def loop_source(code: CodeType, line: int, *, over: Over = "range") -> LoopSource | None:
     """The loop `for name in range(...):` at a line of a function; None if there is none of this form.
 
-    With the name of a method the loop `for name in x.method(...):`.
+    Over `unbind` the loop `for name in x.unbind(...):`, and over `tensor` the loop `for name in x:`, each of them also
+    with `enumerate` or `zip` around x.
     """
     if not _READS_VARIABLES.isdisjoint(code.co_names):
         return None
@@ -45,20 +50,38 @@ def loop_source(code: CodeType, line: int, *, method: str = "") -> LoopSource | 
         return None
     at = line - first + 1
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For) and n.iter.lineno <= at <= (n.iter.end_lineno or at)]
-    if len(loops) != 1 or not isinstance(loops[0].target, ast.Name) or loops[0].orelse:
+    if len(loops) != 1 or loops[0].orelse:
         return None
     loop = loops[0]
-    called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
-    name = called.attr if isinstance(called, ast.Attribute) else ""
-    calls_range = name == method if method else isinstance(called, ast.Name)
     inside = [n for statement in loop.body for n in ast.walk(statement)]
-    if not calls_range or any(isinstance(n, _LEAVES_OR_DECLARES) for n in inside):
+    if not _runs_over(loop, over) or any(isinstance(n, _LEAVES_OR_DECLARES) for n in inside):
         return None
     appends = [n for n in loop.body if _appended(n) is not None]
     filled = frozenset(str(_appended(n)) for n in appends)
     if len(filled) != len(appends) or not all(_is_only_filled(tree, loop, name) for name in filled):
         return None
     return LoopSource(filled)
+
+
+def _runs_over(loop: ast.For, over: Over) -> bool:
+    """True if the loop runs through a range, parts of tensors or tensors, and gives names to what it finds."""
+    names = list(ast.walk(loop.target))
+    if not all(isinstance(n, ast.Name | ast.Tuple | ast.Store) for n in names):
+        return False
+    if over == "range":
+        return isinstance(loop.target, ast.Name) and isinstance(_function(loop.iter), ast.Name)
+    values = [loop.iter]
+    while len(values) == 1 and getattr(_function(values[0]), "id", "") in ("enumerate", "zip"):
+        values = values[0].args  # type: ignore[attr-defined]
+    if any(isinstance(n, ast.Starred) for x in values for n in ast.walk(x)):
+        return False
+    if over == "unbind":
+        return any(getattr(_function(x), "attr", "") == "unbind" for x in values)
+    return not any(isinstance(_function(x), ast.Name) for x in values)  # a function may run through its argument itself
+
+
+def _function(e: ast.expr) -> ast.expr | None:
+    return e.func if isinstance(e, ast.Call) else None
 
 
 def _appended(statement: ast.stmt) -> str | None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.cast_on_use import LEAST_ELEMENTS, LowRank, is_large
+from orderproof.recording.late_dynamo import late_dynamo
 
 RANK = 4
 T = TypeVar("T")
@@ -76,7 +77,7 @@ def call_for_shapes(module: nn.Module, inputs: Sequence[Tensor]) -> Any:
 
 def of_any_weights(module: nn.Module, call: Callable[[], T]) -> T:
     """The result of `call`, with weights of low rank in a large module; with its own if it raises with these."""
-    with torch.no_grad():
+    with torch.no_grad(), late_dynamo():
         if is_large(module):
             with suppress(Exception), low_rank_weights(module):
                 return call()

@@ -21,7 +21,10 @@ def is_nondeterministic(node: Node) -> bool:
 
 
 def is_uninitialised(node: Node) -> bool:
-    """True if the value of a node is uninitialised memory: any number, infinity or NaN."""
+    """True if the value of a node is uninitialised memory: any number, infinity or NaN. Without elements it is not."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and 0 in value.shape:
+        return False
     parts = str(node.target).split(".")
     return len(parts) > 1 and parts[0] == "aten" and parts[1] in UNINITIALIZED_OPERATORS
 

@@ -8,7 +8,6 @@ is refused. That both compute the same is compared with eager calls at several l
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -244,25 +243,3 @@ def arrays_given_to_torch(refuse: Callable[[str], NoReturn]) -> Iterator[None]:
     finally:
         for name, function in before.items():
             setattr(torch, name, function)
-
-
-class OpenMath:
-    """The module `math`, whose roots and logarithms of open sizes are symbolic numbers."""
-
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(math, name)
-        of_sizes = _OF_SIZES.get(name)
-        if of_sizes is None:
-            return function
-
-        def call(*args: Any) -> Any:
-            is_open = len(args) == 1 and isinstance(args[0], torch.SymInt | torch.SymFloat)
-            return of_sizes(args[0]) if is_open else function(*args)
-
-        return call
-
-
-_LOG2: Any = getattr(torch, "_sym_log2", None)  # of torch 2.6 and later
-_OF_SIZES: dict[str, Callable[[Any], Any]] = {"sqrt": torch.sym_sqrt}
-if _LOG2 is not None:
-    _OF_SIZES |= {"log2": _LOG2, "log": lambda x: _LOG2(x) * math.log(2)}

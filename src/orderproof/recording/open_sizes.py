@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import sympy
@@ -175,13 +174,11 @@ class OpenSizes:
         if isinstance(symbol, torch.SymInt):
             term = self.term(symbol)
             return term.constant if term.is_constant else term
-        return OpaqueNumber(str(symbol.node.expr), partial(self._evaluated, symbol.node.expr))
-
-    def _evaluated(self, e: Any, sizes: Mapping[str, int]) -> float:
-        """A number for given sizes. Raises `TypeError` for one of which Sympy does not know it."""
-        names = {symbol: sizes[name] for symbol, name in self._names.items()}
-        indices = {symbol: sizes[name] + LEAST_SIZE for symbol, name in self._indices.items() if name in sizes}
-        return float(self.environment.replace(e).xreplace({k: sympy.Integer(v) for k, v in (names | indices).items()}))
+        e = symbol.node.expr
+        places = {s: (name, 0) for s, name in self._names.items()} | {
+            s: (name, LEAST_SIZE) for s, name in self._indices.items()
+        }
+        return OpaqueNumber(str(e), e, {s: places[s] for s in e.free_symbols if s in places})
 
     def _term(self, e: Any) -> Term:  # noqa: C901, PLR0912 - one case for each kind of expression
         e = self.environment.replace(e)
@@ -254,14 +251,24 @@ def _without_multiples(dividend: Term, divisor: Term) -> Term:
 class OpaqueNumber:
     """A number that is computed from open sizes in another way: the same in both runs, and otherwise unknown.
 
-    Attributes:
-        text: How it is computed.
-        evaluated: Its value for given sizes. Raises `TypeError` if it is not known.
+    Args:
+        text: How a certificate writes it.
+        expression: What torch computes, and the name of each symbol in it with what is added to its value.
 
     """
 
-    def __init__(self, text: str, evaluated: Callable[[Mapping[str, int]], float]) -> None:
-        self.text, self.evaluated = text, evaluated
+    def __init__(self, text: str, expression: Any, places: Mapping[Any, tuple[str, int]]) -> None:
+        self.text, self.expression, self.places = text, expression, places
+
+    def value(self, sizes: Mapping[str, int]) -> float | bool | None:
+        """The number for given sizes; None if torch does not compute it."""
+        if any(name not in sizes for name, _ in self.places.values()):
+            return None
+        given = {s: sympy.Integer(sizes[name] + added) for s, (name, added) in self.places.items()}
+        found = self.expression.xreplace(given)
+        if isinstance(found, sympy.logic.boolalg.BooleanAtom):
+            return bool(found)
+        return float(found) if found.is_number and found.is_real else None
 
     def __repr__(self) -> str:
         return self.text

@@ -52,6 +52,7 @@ from orderproof.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.recording.recorder import Recorder
 from orderproof.recording.refusal import NOT_RECORDED, RecordingRefused
 from orderproof.recording.replaced_builtins import cache_assumptions, replaced_builtins
+from orderproof.recording.size_functions import BUILTINS
 from orderproof.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
 _active = ContextVar("recording", default=False)
@@ -283,7 +284,8 @@ class Recording:
             stack.enter_context(recorded.autocast.cache())
             stack.enter_context(torch._C._AutoDispatchBelowAutograd())
             if recorded.open_call is not None:
-                builtins = {"type": PythonType} | ({} if self.loops is None else {"range": self.loops.range})
+                builtins = {"type": PythonType, **BUILTINS}
+                builtins |= {} if self.loops is None else self.loops.builtins
                 called = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept, recorded.refuse))
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))

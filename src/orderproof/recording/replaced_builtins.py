@@ -1,14 +1,13 @@
 """Functions that are replaced in the code of a model, for as long as it is recorded with open sizes.
 
-Builtins have replacements that know open sizes, and numpy has one for what it makes of them. A function under
-`functools.lru_cache` is called without its cache, whose keys would be numbers: what it keeps for a number is taken to
-be what it computes for it. So no call may write to it: the next one would get what was written.
+Builtins and functions of `math` have replacements that know open sizes, and numpy has one for what it makes of them. A
+function under `functools.lru_cache` is called without its cache, whose keys would be numbers: what it keeps for a
+number is taken to be what it computes for it. So no call may write to it: the next one would get what was written.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -17,7 +16,8 @@ import numpy as np
 from torch import nn
 
 from orderproof.recording.model_namespaces import CachedFunction, ModelNamespaces
-from orderproof.recording.open_arrays import OpenMath, OpenNumpy, arrays_given_to_torch
+from orderproof.recording.open_arrays import OpenNumpy, arrays_given_to_torch
+from orderproof.recording.size_functions import OF_MATH
 
 _MISSING = object()
 
@@ -29,7 +29,7 @@ def replaced_builtins(
     kept: Callable[[str, Any], None],
     refuse: Callable[[str], NoReturn],
 ) -> Iterator[dict[str, None]]:
-    """Under this, the modules of Python in which a model is defined find replacements of builtins under their names.
+    """Under this, the modules of Python in which a model is defined find replacements for open sizes.
 
     Yields the names of the functions with a cache that were called without it; `kept` gets the name and the result of
     each such call, and `refuse` what is not covered.
@@ -38,9 +38,13 @@ def replaced_builtins(
     changed: list[tuple[dict[str, Any], str, Any]] = [
         (space, name, replacements[name]) for space in found.spaces for name in replacements if name not in space
     ]
-    for module_of_python, open_module in ((np, OpenNumpy()), (math, OpenMath())):
-        for space in found.spaces:
-            changed += [(space, name, open_module) for name, value in space.items() if value is module_of_python]
+    by_identity = OF_MATH | {id(np): OpenNumpy()}
+    changed += [
+        (space, name, by_identity[id(value)])
+        for space in found.spaces
+        for name, value in space.items()
+        if id(value) in by_identity
+    ]
     changed += [(space, name, _without_cache(space[name], called, kept)) for space, name in found.cached]
     before = [space.get(name, _MISSING) for space, name, _ in changed]
     for space, name, value in changed:

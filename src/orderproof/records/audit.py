@@ -181,6 +181,8 @@ class PortEvidence(Record):
     older_causes: tuple[PortCause, ...] = ()  # that explain what is left of the difference in that run
     older_explained: bool = False  # with these values the reference equals the engine in that run
     needs_older_keys: bool = False  # the engine refuses the checkpoint without them
+    seconds: float = 0.0  # of processor time of the engine, for the checkpoint and all calls [s]
+    import_seconds: float = 0.0  # of the import before, in an environment of its own [s]
 
 
 class Theorem(Record):
@@ -248,7 +250,7 @@ class Finding(Record):
     script: str = ""  # Python code without orderproof that exits with 1 if the violation is there; see `repro`
     fix_source: str = ""  # the line of the model's own code to change: model.py:20
     fix_line: str = ""  # that line
-    same_cause_as: str = ""  # the code of an earlier law that is violated at the same line
+    same_cause_as: str = ""  # the code of a law whose violation has the same cause, such as the same line
     reason: str = ""
     seconds: float = 0.0
 

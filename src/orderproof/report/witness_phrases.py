@@ -77,5 +77,6 @@ def same_cause_text(finding: Finding) -> str:
         return f"{compared}; the cause is that of {finding.same_cause_as}"
     difference = phrases.format_difference(finding.witness.relative_difference)
     place = shown_place(finding).source
-    text = f"{finding.witness.change}: {difference}; the cause is that of {finding.same_cause_as}, {place}"
+    text = f"{finding.witness.change}: {difference}; the cause is that of {finding.same_cause_as}"
+    text += f", {place}" if place else ""
     return f"{text}; {finding.witness.onset}" if finding.witness.onset else text

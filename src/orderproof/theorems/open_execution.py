@@ -93,13 +93,12 @@ def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> 
 
 def _number(value: Term | OpaqueNumber, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, OpaqueNumber):
-        try:
-            return value.evaluated(sizes)
-        except TypeError:
-            raise CaptureError(f"the number {value} is not known") from None
-    if value.functions:
+        found = value.value(sizes)
+    else:
+        found = None if value.functions else evaluate(value, sizes, {})
+    if found is None:
         raise CaptureError(f"the number {value} is not known")
-    return evaluate(value, sizes, {})
+    return found
 
 
 def _run_loop(

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from orderproof.atlas.ports import runner
 from orderproof.atlas.ports.document import PortsDocument, build_document, read_document
+from orderproof.atlas.ports.engine_page import engine_page
 from orderproof.atlas.ports.groups import difference_groups
 from orderproof.atlas.ports.page import page
 from orderproof.atlas.ports.row import PortLawResult, PortRow
@@ -109,6 +110,20 @@ def test_the_page_counts_and_lists_the_rows() -> None:
     assert "| llama | same |" in text
 
 
+def test_each_engine_has_a_page_with_its_versions_and_its_time() -> None:
+    slow = row("llama", law(), engine="vllm").model_copy(update={"engine_seconds": 9.5, "import_seconds": 31.0})
+    of_version = row("llama", law(verdict="held", causes=()), engine="mlx@0.31.3")
+    document = build_document([row("mistral", law()), slow, of_version], machine="a machine")
+    text = page(document, "engines")
+    assert "| [vllm](engines/vllm.md) | mlx-lm 0 | 2026-01-01 | 1 | A checkpoint with all calls takes it 9.5 s" in text
+    assert "| llama | same |" not in text
+    own = engine_page(document, "vllm")
+    assert "(median of 1), after an import of 31 s." in own
+    assert "| llama | **0.9** from 6 |" in own
+    assert "mistral" not in own
+    assert engine_page(document, "mlx@0.31.3").startswith("# MLX (mlx-lm) 0.31.3\n")
+
+
 def test_a_document_is_written_and_read_back(tmp_path: Path) -> None:
     document = build_document([row("mistral", law())], machine="a machine")
     for name in ("ports.json", "ports.json.gz"):
@@ -171,7 +186,9 @@ def test_the_published_table_of_families_has_each_with_its_command(published: Po
 
 
 def test_the_published_page_and_scripts_are_those_of_the_published_rows(published: PortsDocument) -> None:
-    assert (PAGE.parent / "ports.md").read_text() == page(published)
+    assert (PAGE.parent / "ports.md").read_text() == page(published, "engines")
+    pages = {f"{name}.md": engine_page(published, name) for name in {each.engine for each in published.rows}}
+    assert {file.name: file.read_text() for file in (PAGE.parent / "engines").glob("*.md")} == pages
     assert all(map(has_script, difference_groups(published.rows)))
     scripts = {group.script: script(group) for group in difference_groups(published.rows)}
     assert {file.name: file.read_text() for file in (PAGE.parent / "scripts").glob("*.py")} == scripts

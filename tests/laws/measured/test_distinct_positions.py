@@ -72,6 +72,16 @@ def test_bfloat16_table_has_769_rows_and_is_found() -> None:
     assert broken(found) == ["a single token at positions up to 4095"]
 
 
+def test_the_rows_of_a_model_in_bfloat16_are_found_too() -> None:
+    rounded, honest = tiny_encoder(WavesInBfloat16(16)), tiny_encoder("sinusoidal")
+    for driver in (rounded, honest):
+        driver.module.to(torch.bfloat16)
+        draw = driver.sample_tokens
+        driver.sample_tokens = lambda *given, draw=draw: draw(*given).bfloat16()  # type: ignore[method-assign]
+    assert "a single token at positions up to 4095" in broken(distinct(rounded))
+    assert distinct(honest).verdict == "held"
+
+
 def test_wrapped_positions_are_found_though_no_neighbours_collapse() -> None:
     found = distinct(tiny_decoder(of=Wrapped))
     assert broken(found) == ["positions up to 4095 in bfloat16"]

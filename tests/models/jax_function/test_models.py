@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from orderproof.models.jax_function import jax_side
+
 
 class Module:
     """A module whose leaves are an array and a function; it is called with ids."""
@@ -40,6 +42,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     jax = ModuleType("jax")
     jax.tree = SimpleNamespace(leaves=lambda tree, is_leaf: [tree])  # type: ignore[attr-defined]
     jax.numpy = ModuleType("jax.numpy")  # type: ignore[attr-defined]
+    monkeypatch.syspath_prepend(jax_side.__path__[0])  # as its process does
     for name, fake in (("jax", jax), ("jax.numpy", jax.numpy), ("equinox", equinox)):  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, fake)
     name = "orderproof.models.jax_function.jax_side.orderproof_jax_models"

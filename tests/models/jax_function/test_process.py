@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import socket
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from orderproof.cli import options
 from orderproof.errors import SubjectError, UsageError
 from orderproof.models import load
 from orderproof.models.jax_function import load_function, process
+from orderproof.models.jax_function.jax_side import orderproof_jax_server
 from orderproof.models.jax_function.process import SERVER, JaxProcess, read_message, write_message
 from orderproof.subject_spec import JAX_PYTHON_VARIABLE
 
@@ -63,6 +65,26 @@ def test_a_process_that_ends_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SubjectError, match="the process of JAX has ended; audit the model again"):
         found.load("model.py:model")
     found.close()
+
+
+def test_a_process_goes_on_after_one_who_asked_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jax.py").write_text("def devices(): pass\n", encoding="utf-8")  # its answers are errors
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = JaxProcess(sys.executable)
+    for _ in range(2):
+        with socket.socket(socket.AF_UNIX) as left:
+            left.connect(found.address)
+            write_message(left.makefile("wb"), {"do": "load", "spec": "model.py:model"}, {})
+    with pytest.raises(SubjectError, match="model.py:model: ModuleNotFoundError"):
+        found.load("model.py:model")
+    found.close()
+
+
+def test_the_reason_of_an_error_of_keras_is_its_second_line() -> None:
+    text = "Exception encountered when calling Layer.call().\n\n\x1b[1mtoo long\x1b[0m\n\nArguments received by Layer:"
+    assert orderproof_jax_server.error_text(ValueError(text)) == "ValueError: too long"
+    assert orderproof_jax_server.error_text(ValueError("too long\nand more")) == "ValueError: too long"
+    assert orderproof_jax_server.error_text(ValueError()) == "ValueError: ValueError"
 
 
 def test_a_process_that_does_not_start_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

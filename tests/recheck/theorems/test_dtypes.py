@@ -49,6 +49,11 @@ def test_two_operands_are_promoted_as_torch_does(name: str) -> None:
     assert compared > 50
 
 
+def test_two_real_numbers_give_the_complex_one_that_torch_does() -> None:
+    pairs = itertools.product((torch.float32, torch.float64), repeat=2)
+    assert sum(_compared("complex", torch.ones(3, dtype=a), torch.ones(3, dtype=b)) for a, b in pairs) == 2
+
+
 @pytest.mark.parametrize("name", UNARY)
 def test_one_operand_gives_the_dtype_that_torch_does(name: str) -> None:
     more = {"cumsum": (0,), "softmax": (0,)}.get(name, ())

@@ -65,7 +65,8 @@ def full(step: Step) -> list[Derived]:
     if dtype in INTEGER_LIMITS:
         require(isinstance(number, int | Term), "a tensor is filled with a number that is not known")
         return [Derived.of_value(step.term(int(number) if isinstance(number, bool) else number), dtype)]
-    require(isinstance(number, int | float), "a tensor is filled with a number that is not known")
+    if not isinstance(number, int | float):  # one that is computed from sizes
+        return [Derived(Predicates(ordinary=TRUE if isinstance(number, Term) else FALSE))]
     return [Derived.of_value(Cases(((TRUE, rounded(float(number), dtype)),)), dtype)]
 
 

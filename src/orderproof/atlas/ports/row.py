@@ -52,6 +52,8 @@ class PortRow(Record):
     laws: tuple[PortLawResult, ...] = ()
     failure: str = ""  # why there is no comparison
     processor_seconds: float = 0.0
+    engine_seconds: float = 0.0  # of processor time of the engine for the checkpoint and all calls
+    import_seconds: float = 0.0  # of the import before, in an environment of its own
     finished_on: str = ""  # date, UTC
 
     @property

@@ -32,6 +32,7 @@ from orderproof.subject_spec import ARCH_PREFIX
 ROW_SECONDS = 480.0  # [s] for one row; only an engine that hangs takes as long
 SKIPPED_IN_VARIANTS = (
     "same_far_positions", "same_greedy_tokens", "same_chunked_prefill", "same_padded_batch", "same_shared_prefix",
+    "same_cached_prompt", "same_after_preemption",
 )  # fmt: skip
 
 _NOT_VALUES = ("architectures", "dtype", "transformers_version")
@@ -167,6 +168,8 @@ def make_row(request: RowRequest, empty: PortRow) -> PortRow:
             "model_type": reference.config.model_type, "values": _changed_values(reference.config),
             "older_keys": next((each.older_keys for each in evidence if each.older_keys), ()),
             "needs_older_keys": any(each.needs_older_keys for each in evidence),
+            "engine_seconds": max((each.seconds for each in evidence), default=0.0),
+            "import_seconds": max((each.import_seconds for each in evidence), default=0.0),
             "laws": tuple(law_result(finding) for finding in findings if finding.verdict != "not_applicable"),
         }
     )  # fmt: skip

@@ -7,8 +7,16 @@ from typing import Any
 
 from orderproof.laws import find_law
 from orderproof.laws.law import Law
-from orderproof.records.audit import Expectation, Finding, Kind, Scope, Verdict, outcome_of
+from orderproof.records.audit import Expectation, Finding, Kind, Remedy, Scope, Verdict, outcome_of
 from orderproof.report.place import shown_place
+
+_OF_BOTH_AXES = ("attention_pattern", "batch_composition")  # they compare tokens with rows
+_EXCHANGED_AXES = Remedy(
+    text="Rows see each other, and no token of a row sees another: the model has its tokens along axis 0. If the input "
+    "is [token, row, width], state --token-axis 0 (in Python token_axis=0). If it is [row, token, width], give the "
+    "model its rows first.",
+    diff="-nn.TransformerEncoderLayer(width, heads)\n+nn.TransformerEncoderLayer(width, heads, batch_first=True)",
+)
 
 
 def is_met(verdict: Verdict, expected: Expectation) -> bool:
@@ -61,16 +69,32 @@ def with_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings; those of a cause that an earlier law has too get the code of that law.
 
     Violations at one line have one cause, whichever layer shows it. So have laws that hold and should not, with one
-    remedy: a model without positions fails several.
+    remedy: a model without positions fails several. Where rows see each other and no token of a row sees another, the
+    model has its tokens along the axis of rows: laws of tokens and of other rows are asked of the wrong axes.
     """
     causes: dict[str, str] = {}
     found = []
-    for f in findings:
+    for f in _of_exchanged_axes(findings):
         has_none = f.expectation_met or f.verdict == "undecided" or f.same_cause_as
         cause = "" if has_none else shown_place(f).source or _absence(f)
         first = causes.setdefault(cause, f.code) if cause else f.code
         found.append(f if first == f.code else f.model_copy(update={"same_cause_as": first}))
     return tuple(found)
+
+
+def _of_exchanged_axes(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; with exchanged axes that of `batch` names the axis, and is the cause of others."""
+    rows = next((f for f in findings if f.law == "batch" and f.verdict == "refuted" and not f.expectation_met), None)
+    if rows is None or not any(f.vacuous and not f.expectation_met for f in findings):
+        return list(findings)
+    names_axis = {"remedy": _EXCHANGED_AXES.text, "remedy_diff": _EXCHANGED_AXES.diff}
+    found = []
+    for f in findings:
+        update = names_axis if f.law == rows.law and f.verdict == "refuted" else {}
+        if not f.expectation_met and (f.vacuous or f.law in _OF_BOTH_AXES):
+            update = {"same_cause_as": rows.code}
+        found.append(f.model_copy(update=update))
+    return found
 
 
 def _absence(finding: Finding) -> str:

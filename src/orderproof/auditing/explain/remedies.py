@@ -13,6 +13,11 @@ _MIXED_BY_RESHAPE = Remedy(
     diff="-y = y.reshape(batch, tokens, channels)\n+y = y.transpose(1, 2).reshape(batch, tokens, channels)",
 )
 
+_NO_TOKEN_SEES_ANOTHER = Remedy(
+    text="No token sees another. If the tokens are along another axis, state it: --token-axis 0 for [token, row, "
+    "width] (in Python token_axis=0). If they are not, nothing in this call mixes tokens.",
+)
+
 
 def remedy_of_leak(law: ProvedLaw, leak: Leak, *, passed_mask: bool) -> Remedy:
     """The remedy for the way in which a leak mixes tokens; empty if `law.remedies` says what to do."""
@@ -30,5 +35,7 @@ def with_remedy(finding: Finding, law: ProvedLaw) -> Finding:
         finding = finding.model_copy(update={**line, "remedy": "", "remedy_diff": ""})
     if remedy is None:
         return finding
+    if finding.vacuous:
+        remedy = _NO_TOKEN_SEES_ANOTHER
     diff = finding.remedy_diff or (remedy.diff if not finding.remedy else "")
     return finding.model_copy(update={"remedy": finding.remedy or remedy.text, "remedy_diff": diff})

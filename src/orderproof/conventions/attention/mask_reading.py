@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -59,6 +61,7 @@ def hiding_mask(function: AttentionFunction, visible: Tensor) -> Tensor:
     return torch.zeros(visible.shape).masked_fill(~visible, -torch.inf)
 
 
+@lru_cache(maxsize=1)  # several questions ask it of one function
 def _effect_of_booleans(function: AttentionFunction) -> str:
     try:
         return effect(function, first_key_marked(torch.bool))

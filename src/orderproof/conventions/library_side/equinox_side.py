@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 PACKAGE = "equinox"
 REQUIREMENTS = ("equinox==0.13.8", "jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6")
@@ -33,12 +35,17 @@ def _rotate(x: Any, positions: Any) -> Any:
     last = int(positions[-1])
     if int(positions[0]) < 0:
         raise ValueError("it numbers tokens from 0")
-    long = jnp.zeros((last + 1, x.shape[-1]), x.dtype)
-    module = eqx.nn.RotaryPositionalEmbedding(x.shape[-1])
-    found = [
-        [module(long.at[positions].set(tokens))[positions] for tokens in row] for row in x
-    ]  # fmt: skip
-    return jnp.stack([jnp.stack(row) for row in found])
+    given, long = np.asarray(x), np.zeros((last + 1, x.shape[-1]), x.dtype)
+    found = np.zeros_like(given)
+    for row, head in np.ndindex(given.shape[:2]):
+        long[positions] = given[row, head]
+        found[row, head] = np.asarray(_rotation(x.shape[-1])(long))[positions]
+    return found
+
+
+@cache
+def _rotation(width: int) -> Any:
+    return jax.jit(eqx.nn.RotaryPositionalEmbedding(width))
 
 
 def functions() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -27,8 +28,7 @@ def _joined(x: Any) -> Any:
 
 def _identity(_key: Any, shape: Any, dtype: Any = jnp.float32, *_: Any) -> Any:
     """A kernel that changes nothing, of any axes."""
-    size = int(jnp.sqrt(jnp.prod(jnp.array(shape))))
-    return jnp.eye(size).reshape(shape).astype(dtype)
+    return jnp.eye(math.isqrt(math.prod(shape))).reshape(shape).astype(dtype)
 
 
 def _linen_module(query: Any, key: Any, value: Any, **options: Any) -> Any:

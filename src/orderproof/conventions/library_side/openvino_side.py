@@ -9,6 +9,7 @@ import openvino as ov
 from openvino import opset13
 
 PACKAGE = "openvino"
+ENVIRONMENT = "openvino-core"  # an engine has the name of the library
 REQUIREMENTS = ("openvino==2026.4.1", "numpy==2.4.6")
 LENGTH, WIDTH = 16, 8  # of a table
 KINDS = {

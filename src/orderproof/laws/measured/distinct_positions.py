@@ -133,9 +133,15 @@ def _compare_distinct(calls: CachedCalls, *, places: list[int], precision: Dtype
 
 
 def _has_absolute_positions(calls: CachedCalls) -> bool:
-    """True if the output of a single token depends on its position."""
+    """True if the output of a single token depends on its position.
+
+    A narrow dtype rounds by more than the effect of a position, so float32 decides, unless no number differs.
+    """
     try:
         near = single_token_outputs(calls, list(NEIGHBOURS))
+        if calls.is_narrow and not torch.equal(near[0], near[1]):
+            calls = calls.float32
+            near = single_token_outputs(calls, list(NEIGHBOURS))
     except Exception:  # noqa: BLE001 - third-party code: a call may fail in any way
         return False
     return relative_difference(near[0], near[1]) > POSITION_EFFECT_EPS * torch.finfo(calls.weight_dtype).eps

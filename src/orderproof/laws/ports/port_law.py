@@ -14,13 +14,15 @@ from typing import Literal
 
 from orderproof.laws.law import Law
 
-CallKind = Literal["prefill", "chunks", "batch", "greedy", "prefix"]
+CallKind = Literal["prefill", "chunks", "batch", "greedy", "prefix", "cached_prompt", "preemption"]
 ABILITIES: dict[CallKind, str] = {
     "prefill": "it returns no logits of a prompt",
     "chunks": "its cache cannot be called with chosen tokens",
     "batch": "it takes no rows of different lengths in one batch",
     "greedy": "it does not generate",
     "prefix": "it keeps no cache from one prompt to the next",
+    "cached_prompt": "it returns no log-probabilities of a prompt whose cache it keeps",
+    "preemption": "the size of its cache cannot be chosen, or it puts no row off",
 }
 SPECIAL_TOKENS = 3  # the first ids, which configurations use for pads and for the begin and the end of a text
 PAST_THRESHOLD = 14  # [tokens] compared beyond a window or a context length
@@ -33,13 +35,13 @@ class PortCall:
 
     kind: CallKind
     rows: tuple[tuple[int, ...], ...]
-    sizes: tuple[int, ...] = ()  # [tokens] of each chunk, for `chunks`
+    sizes: tuple[int, ...] = ()  # [tokens] of each chunk, for `chunks`; of each prompt, for `preemption`
     count: int = 0  # tokens to generate, for `greedy`
 
     @property
     def compared_rows(self) -> tuple[tuple[int, ...], ...]:
         """The rows whose scores are compared: all, or the one whose beginning an earlier one shares."""
-        return self.rows[1:] if self.kind == "prefix" else self.rows
+        return self.rows[1:] if self.kind in ("prefix", "cached_prompt") else self.rows
 
     @property
     def length(self) -> int:
@@ -54,6 +56,7 @@ class PortModel:
     vocabulary: int
     window: int | None = None  # [tokens]
     context: int | None = None  # [tokens] of the trained context, before scaling
+    stated: int | None = None  # [tokens] of the context that the configuration states, with its scaling
     limit: int | None = None  # [tokens] of a position table
     seed: int = 0
 

@@ -19,7 +19,8 @@ class SameFarPositions(PortLaw):
     """The law of this module."""
 
     def call(self, model: PortModel) -> PortCall:
-        return PortCall("prefill", (model.tokens(model.at_most(FAR)),))
+        longest = min(FAR, model.at_most(FAR + 1) - 1)  # an engine may generate a token, which has a position too
+        return PortCall("prefill", (model.tokens(longest),))
 
     def first_compared(self, model: PortModel, call: PortCall) -> int:
         del model

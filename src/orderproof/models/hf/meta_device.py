@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from orderproof.errors import SubjectError
 from orderproof.models.hf.export_patches import patch_attribute
+from orderproof.recording.late_dynamo import late_dynamo
 
 META_THRESHOLD = 1 << 16  # [elements] larger uninitialised tensors become parameters, smaller ones may be tables
 
@@ -52,7 +53,7 @@ def parameters_on_meta() -> Iterator[None]:
 
 def build_on_meta(build: Callable[[], ModuleT]) -> tuple[ModuleT, dict[str, Tensor]]:
     """Build a module on meta; returns it and the values of its buffers by qualified name. Raises `SubjectError`."""
-    with parameters_on_meta():
+    with parameters_on_meta(), late_dynamo():
         module = build()
     values: dict[str, Tensor] = {}
     for path, part in module.named_modules():

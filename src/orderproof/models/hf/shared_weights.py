@@ -19,6 +19,7 @@ from orderproof.adapter import copy_sharing_parameters
 from orderproof.cast_on_use import cast_tensor, is_large
 from orderproof.errors import UnsupportedCallError
 from orderproof.library_messages import suppress_warnings
+from orderproof.recording.late_dynamo import late_dynamo
 
 MEMORY_BEFORE_LOADING = 3  # the value of memory before loading, so that what is lost is deterministic
 
@@ -108,7 +109,7 @@ def built_from_meta(model: Any) -> Any:
     """
     shares = is_large(model)
     state = model.state_dict()
-    with suppress_warnings(), torch.random.fork_rng(devices=[]), torch.no_grad():
+    with suppress_warnings(), torch.random.fork_rng(devices=[]), torch.no_grad(), late_dynamo():
         with torch.device("meta"):
             built = type(model)(copy.deepcopy(model.config)).eval()
         dtypes = {name: value.dtype for name, value in _named_tensors(model)}

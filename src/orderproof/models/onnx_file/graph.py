@@ -10,11 +10,13 @@ import torch
 from onnx import AttributeProto, GraphProto, NodeProto
 from torch import Tensor, nn
 
+from orderproof.errors import first_line
 from orderproof.models.onnx_file.operation import Operation, function_of
 from orderproof.models.onnx_file.stored import attribute_of, constant_of, tensor_of
 from orderproof.models.onnx_file.values import Value, numbers
 from orderproof.models.stored_weights import hold, is_weight
 
+TORCH_REFUSES = (RuntimeError, IndexError)  # numbers without a kernel, indices outside, axes without entries
 MAX_NUMBERS = 64  # a list of integers up to this length is a shape, or a list of axes
 
 
@@ -44,7 +46,10 @@ class OnnxNode(nn.Module):
             name: partial(self.get_submodule(name), real, around) for name in self.graph_names
         }
         call = Operation(self.operator, inputs[:own], self.attributes, self.version, self.output_names, real, graphs)
-        found = self.function(call)
+        try:
+            found = self.function(call)
+        except TORCH_REFUSES as error:
+            raise RuntimeError(f"ONNX operator {self.operator} cannot run in torch: {first_line(error)}") from error
         return list(found) if isinstance(found, list | tuple) else [found]  # type: ignore[list-item]
 
 

@@ -62,17 +62,21 @@ def as_tensor(value: Value) -> Tensor:
     if isinstance(value, TensorList):
         raise SubjectError(f"expected a tensor; got a sequence of {len(value)} of them")
     if all(type(x) in (int, float, bool) for x in value.flat):
-        return torch.tensor(value.tolist())
+        return torch.tensor(value.tolist(), dtype=None if value.size else torch.int64).reshape(value.shape)
     return torch.stack([torch.full((), x) for x in value.flat]).reshape(value.shape)
 
 
 def as_operands(*values: Value) -> list[Any]:
-    """Tensors, and numbers for values of one entry, which take the dtype of the tensors."""
-    rank = max((value.ndim for value in values if isinstance(value, Tensor)), default=-1)
+    """Tensors, and numbers for values of one entry; both have the dtype of the tensors."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    rank = max((value.ndim for value in tensors), default=-1)
     return [
-        value.item() if isinstance(value, np.ndarray) and value.size == 1 and value.ndim <= rank else as_tensor(value)
+        value if isinstance(value, Tensor)
+        else value.item() if value.size == 1 and value.ndim <= rank
+        else as_tensor(value).to(tensors[0].dtype) if tensors
+        else as_tensor(value)
         for value in values
-    ]
+    ]  # fmt: skip
 
 
 def integers(value: Value | None) -> list[Any]:

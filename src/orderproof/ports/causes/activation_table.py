@@ -20,20 +20,20 @@ END = 10.0  # of the table
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del defaults
-    if _activations(reference.model):
+    if activations(reference.model):
         change = Change(prepare=_use_tables)
         assumed = "from a table in float16"
         yield Candidate("norm or constant precision", "activation", "in float32", assumed, change, rounds=True)
 
 
-def _activations(model: Any) -> list[Any]:
+def activations(model: Any) -> list[Any]:
     """The activation functions, each once."""
     parts = [part for part in model.modules() if not list(part.children())]
     return [part for part in parts if type(part).__module__ in MODULES or "gelu" in type(part).__name__.lower()]
 
 
 def _use_tables(model: Any) -> None:
-    for activation in _activations(model):
+    for activation in activations(model):
         activation.register_forward_hook(_from_table)
 
 

@@ -14,7 +14,7 @@ from orderproof.ports.causes.cause import Candidate, Cause, Defaults, with_read_
 from orderproof.ports.reference import Change, Reference
 
 ACTIVATIONS = ("gelu", "gelu_pytorch_tanh", "quick_gelu", "silu", "relu", "relu2")
-_ACTIVATION = re.compile(r"^(hidden_act|hidden_activation|activation_function|activation|mlp_hidden_act)$")
+ACTIVATION_KEY = re.compile(r"^(hidden_act|hidden_activation|activation_function|activation|mlp_hidden_act)$")
 _IRRELEVANT = re.compile(
     r"^_|dropout|token_id|initializer|use_cache|^output_|^return_|dtype|vocab_size|transformers_version|attn_impl"
     r"|model_type|architectures|tie_|is_|chunk_size|aux_loss|jitter|pdrop|window|rope|eps|softcap|max_position|noise"
@@ -25,7 +25,7 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     config = reference.config
     values = {key: value for key, value in config.to_dict().items() if not _IRRELEVANT.search(key)}
     for key, value in values.items():
-        for other in ACTIVATIONS if _ACTIVATION.match(key) else ():
+        for other in ACTIVATIONS if ACTIVATION_KEY.match(key) else ():
             if other != value:
                 yield Candidate("other", key, str(value), other, with_values({key: other}))
     usual = _default_values(type(config))

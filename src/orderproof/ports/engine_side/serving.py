@@ -78,6 +78,14 @@ class LoadedModel:
         """The scores of a row that begins as an earlier one, whose cache is reused; of the tokens after that only."""
         raise NotImplementedError
 
+    def cached_prompt(self, earlier: Row, row: Row) -> Scores:
+        """The scores of every token of a row that begins as an earlier one, whose cache is kept."""
+        raise NotImplementedError
+
+    def preemption(self, rows: Sequence[Row], prompt: int) -> list[Scores]:
+        """The scores of the tokens that are generated after the prompts of rows, in a cache too small for all rows."""
+        raise NotImplementedError
+
     def greedy(self, row: Row, count: int) -> list[int]:
         """The token ids that greedy generation appends to a prompt."""
         raise NotImplementedError
@@ -93,10 +101,11 @@ def load_checkpoint(
     """The loaded model, or None, and the first answer. Never raises; `own_errors` are written without their class."""
     head: dict[str, Any] = {"knows": True, "failure": "", "refused": False, "defaults": {}}
     try:
-        head["knows"] = bool(getattr(engine, "knows", _always)(model_type))
+        if model_type:  # of a checkpoint; a folder that the library exported says itself what it is
+            head["knows"] = bool(getattr(engine, "knows", _always)(model_type))
         if not head["knows"]:
             return None, head
-        defaults = getattr(engine, "defaults", _no_defaults)(model_type)
+        defaults = getattr(engine, "defaults", _no_defaults)(model_type) if model_type else {}
         head["defaults"] = {key: value for key, value in defaults.items() if isinstance(value, PLAIN)}
         return engine.load(folder), head
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
@@ -120,9 +129,10 @@ def make_call(model: Any, call: Mapping[str, Any], own_errors: OwnErrors = ()) -
     try:
         if kind == "greedy":
             return [int(token) for token in model.greedy(rows[0], call["count"])]
-        if kind == "batch":
-            return [_scores(each, model) for each in model.batch(rows)]
-        arguments = {"prefill": (rows[0],), "chunks": (rows[0], call["sizes"]), "prefix": tuple(rows)}[kind]
+        if kind in ("batch", "preemption"):
+            sizes = (call["sizes"][0],) if kind == "preemption" else ()
+            return [_scores(each, model) for each in getattr(model, kind)(rows, *sizes)]
+        arguments = {"prefill": (rows[0],), "chunks": (rows[0], call["sizes"])}.get(kind, tuple(rows))
         return [_scores(getattr(model, kind)(*arguments), model)]
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
         return failure_text(error, own_errors)
@@ -202,13 +212,18 @@ def serve_checkpoint(
     use_temporary_folder(place)
     limit_memory(request["memory_gib"])
     model, head = load_checkpoint(engine, Path(request["folder"]), request["model_type"], own_errors)
-    write_line(answers, {**head, **session})
+    write_line(answers, {**head, **session, "seconds": used_seconds()})
     index = 0
     while model is not None and (call := read_line(requests)) and "kind" in call:
         output = make_call(model, call, own_errors)
         rows = {"failure": output} if isinstance(output, str) else {"failure": "", **write_output(output, place, index)}
-        write_line(answers, {**rows, **session})
+        write_line(answers, {**rows, **session, "seconds": used_seconds()})
         index += 1
+
+
+def used_seconds() -> float:
+    """The processor time of this process and of those that it waited for [s]."""
+    return sum(os.times()[:4])
 
 
 def keep_messages(place: Path) -> None:
@@ -249,7 +264,8 @@ def main(side: str) -> None:
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
         write_line(answers, {"failure": failure_text(error)})
         return
-    write_line(answers, {"failure": "", "versions": versions(getattr(engine, "DISTRIBUTIONS", ()))})
+    found = versions(getattr(engine, "DISTRIBUTIONS", ()))
+    write_line(answers, {"failure": "", "versions": found, "seconds": used_seconds()})
     while (request := read_line(requests)) is not None:
         if "folder" not in request:
             continue

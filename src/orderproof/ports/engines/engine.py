@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import OrderproofError, UsageError
 from orderproof.optional_packages import install_command, missing_packages
 from orderproof.ports.engine_side.serving import LoadedModel, Row, Scores
+
+if TYPE_CHECKING:
+    from orderproof.ports.reference import Reference
 
 __all__ = ["EngineError", "InferenceEngine", "LoadedModel", "Row", "Scores"]
 
@@ -35,6 +38,7 @@ class InferenceEngine(ABC):
     distribution: str = ""  # whose version is reported
     extra: str = ""  # of this package, which installs them
     abilities: frozenset[str] = frozenset({"prefill"})  # calls that it takes: the methods of `LoadedModel`
+    reads_checkpoint: bool = True  # False: it has weights of its own
     reads_config: bool = True  # False: it reads no config.json itself, so that its keys cannot be the cause
     note: str = ""  # on its installation or use, for `orderproof list engines`
     target: str = ""  # of NAME:TARGET
@@ -58,6 +62,11 @@ class InferenceEngine(ABC):
     def for_target(self, target: str) -> InferenceEngine:
         """The engine for the part of NAME:TARGET after the colon. Raises `UsageError`."""
         raise UsageError(f"expected engine {self.name} without a target; got {self.name}:{target}")
+
+    def for_reference(self, reference: Reference) -> InferenceEngine:
+        """The engine that is compared with a reference; itself if it reads its checkpoint. Raises `SubjectError`."""
+        del reference
+        return self
 
     def prepare(self) -> None:  # noqa: B027 - most engines need nothing
         """Get what the package lacks, before the limits of time of an audit. Raises `EngineError`."""
@@ -99,6 +108,11 @@ class InferenceEngine(ABC):
         if not self.distribution or not self.is_installed:
             return {}
         return {self.distribution: metadata.version(self.distribution)}
+
+    @property
+    def import_seconds(self) -> float:
+        """The processor time of the import of the library in a process of its own [s]; 0 if there is none yet."""
+        return 0.0
 
     @property
     def missing(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from orderproof import registry
 from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import InferenceEngine
+from orderproof.ports.engines.subject_engine import names_a_subject, subject_engine
 
 
 @cache
@@ -26,18 +27,22 @@ def find_engines(spec: str) -> tuple[InferenceEngine, ...]:
     if len(parts) > 2:
         raise UsageError(f"expected one engine, or two as ENGINE,ENGINE; got {len(parts)} in {spec!r}")
     first, second = map(find_engine, parts)
+    if not first.reads_checkpoint:
+        raise UsageError(f"expected two engines that load a checkpoint; got {first.name}; compare it alone")
     if first == second:
         raise UsageError(f"expected two engines, or two versions as {first.name}@VERSION; got {first.name} twice")
     return first, second
 
 
 def find_engine(spec: str) -> InferenceEngine:
-    """The engine for NAME, NAME:TARGET, NAME@VERSION or NAME@VERSION:TARGET, installed or not.
+    """The engine for NAME, NAME:TARGET, NAME@VERSION or NAME@VERSION:TARGET, installed or not; or a rewrite.
 
     Raises `UsageError` if it is unknown, or takes no target or no version.
     """
     name, _, target = spec.partition(":")
     name, _, version = name.partition("@")
+    if name not in engines() and names_a_subject(spec):
+        return subject_engine(spec)
     if name not in engines() and (path := Path(spec).expanduser()).exists():
         if path.is_dir():
             hint = f"a folder is the subject, or stands after the name of an engine that wrote it: 'mlx:{spec}'"

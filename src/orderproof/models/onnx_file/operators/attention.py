@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from orderproof.models.onnx_file.operation import Operation, operator
 from orderproof.models.onnx_file.operators.heads import joined_heads, rotated, split_heads
 from orderproof.models.onnx_file.operators.indexing import written_rows
-from orderproof.models.onnx_file.operators.quantization import integer_product
+from orderproof.models.onnx_file.operators.quantization import integer_product, scaled
 from orderproof.models.onnx_file.values import Value
 
 MICROSOFT = "com.microsoft"
@@ -37,6 +37,10 @@ def attention(call: Operation) -> list[Value]:
     causal = bool(call.attribute("is_causal", 0))
     if causal and lengths is not None:
         raise call.refuse("nonpad_kv_seqlen together with is_causal")
+    if mask is not None and mask.dtype is not torch.bool:
+        if not mask.is_floating_point() and (causal or lengths is not None):
+            raise call.refuse("a mask of integers together with is_causal or nonpad_kv_seqlen")  # see findings
+        mask = mask.to(q.dtype)
     if mask is not None and mask.shape[-1] != k.shape[2]:
         fill = False if mask.dtype is torch.bool else -torch.inf
         mask = F.pad(mask, [0, k.shape[2] - mask.shape[-1]], value=fill)
@@ -100,7 +104,7 @@ def fused_attention(call: Operation) -> list[Value]:
 def quantized_attention(call: Operation) -> list[Value]:
     """The same of integers, whose projections are real numbers."""
     product = integer_product(call.tensor(0), call.tensor(1), *map(call.optional_tensor, (6, 7)))
-    found = product.to(call.tensor(3).dtype) * (call.tensor(3) * call.tensor(4)) + call.tensor(2)
+    found = scaled(product, call.tensor(3), call.tensor(4)) + call.tensor(2)
     return _of_projected(call, found, call.optional_tensor(5), call.optional_tensor(8), None)
 
 
@@ -142,6 +146,9 @@ def _added(call: Operation, mask: Tensor | None, bias: Tensor | None, q: Tensor,
     """Numbers that hide keys when they are added to scores. A mask has lengths [row], or ones at shown keys."""
     value, queries, keys = call.attribute("mask_filter_value", -10000.0), q.shape[2], k.shape[2]
     shown = None
+    new = (queries, keys, past)
+    if call.attribute("unidirectional", 0) and all(type(n) is int for n in new) and keys != past + queries:
+        raise call.refuse("unidirectional and another number of new keys than of queries")  # the last one sees all
     if mask is not None:
         if mask.ndim == 4 or (mask.ndim == 1 and mask.shape[0] != q.shape[0]):
             raise call.refuse("a mask of this shape")

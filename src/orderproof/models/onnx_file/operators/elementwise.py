@@ -24,6 +24,8 @@ DTYPES = {
     "BOOL": torch.bool,
 }  # fmt: skip
 
+SELU = (1.67326319217681884765625, 1.05070102214813232421875)  # alpha and gamma
+
 _UNARY: dict[str, TensorFunction] = {
     "Acos": torch.acos, "Acosh": torch.acosh, "Asin": torch.asin, "Asinh": torch.asinh, "Atan": torch.atan,
     "Atanh": torch.atanh, "Cos": torch.cos, "Cosh": torch.cosh,
@@ -43,8 +45,10 @@ def _quotient(a: Any, b: Any) -> Any:
     real = any(x.is_floating_point() if isinstance(x, Tensor) else isinstance(x, float) for x in (a, b))
     if real:
         return a / b
+    if type(a) is int and type(b) is int:
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        return a // b if b > 0 else -(a // -b)
+        return a // b if b > 0 else -(a // -b)  # of sizes, which are not negative
     return torch.div(torch.as_tensor(a), torch.as_tensor(b), rounding_mode="trunc")
 
 
@@ -94,6 +98,8 @@ def mod(call: Operation) -> Value:
 def of_several(call: Operation) -> Value:
     """The largest, smallest, sum or mean of several tensors at each place."""
     values = [x for x in call.inputs if x is not None]
+    if len(values) == 1:
+        return values[0]
     if call.name in ("Max", "Min") and are_numbers(*values):
         return each(max if call.name == "Max" else min, *values)  # type: ignore[arg-type]
     functions: dict[str, TensorFunction] = {"Max": torch.maximum, "Min": torch.minimum}
@@ -131,6 +137,8 @@ def cast_like(call: Operation) -> Value:
 @operator("Identity", "Dropout")
 def identity(call: Operation) -> list[Value]:
     """The value; dropout changes nothing outside training."""
+    if call.optional(2) is not None and not (are_numbers(call.optional(2)) and call.value(2).item() is False):
+        raise call.refuse("training, or with a flag for it that the file does not store")
     if call.name == "Dropout" and call.output_count > 1:
         return [call.value(0), torch.ones_like(call.tensor(0), dtype=torch.bool)]
     return [call.value(0)]
@@ -143,6 +151,8 @@ def clip(call: Operation) -> Value:
     for place in (1, 2):
         if (limit := call.optional(place)) is not None:
             limits[place - 1] = limit.item() if are_numbers(limit) else limit
+    if limits == [None, None]:
+        return call.tensor(0)
     if all(isinstance(x, Tensor) or x is None for x in limits):
         return torch.clamp(call.tensor(0), limits[0], limits[1])
     return torch.clamp(call.tensor(0), *(x.item() if isinstance(x, Tensor) else x for x in limits))
@@ -169,7 +179,8 @@ def activation(call: Operation) -> Value:
     if call.name == "HardSigmoid":
         return torch.clamp(x * (0.2 if alpha is None else alpha) + call.attribute("beta", 0.5), 0, 1)
     if call.name == "Selu":
-        return F.selu(x)
+        gamma, alpha = call.attribute("gamma", SELU[1]), SELU[0] if alpha is None else alpha
+        return F.selu(x) if (alpha, gamma) == SELU else torch.where(x > 0, x, alpha * torch.expm1(x)) * gamma
     if call.name in ("Swish", "QuickGelu"):
         alpha = (1.702 if call.name == "QuickGelu" else 1.0) if alpha is None else alpha
         return x * torch.sigmoid(x if alpha == 1 else alpha * x)

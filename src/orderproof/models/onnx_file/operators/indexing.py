@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,12 @@ def scatter_nd(call: Operation) -> Value:
 
 @operator("OneHot")
 def one_hot(call: Operation) -> Value:
-    """One of two values: whether an index is the number of the entry."""
+    """One of two values: whether an index is the number of the entry, also counted from the end."""
     index, count, pair = call.tensor(0), int(integers(call.value(1))[0]), call.tensor(2)
     axis = call.attribute("axis", -1) % (index.ndim + 1)
     places = torch.arange(count).reshape([-1 if d == axis else 1 for d in range(index.ndim + 1)])
-    return torch.where(torch.remainder(index, count).unsqueeze(axis) == places, pair[1], pair[0])
+    index = index.unsqueeze(axis)
+    return torch.where((index == places) | (index == places - count), pair[1], pair[0])
 
 
 @operator("CumSum")
@@ -129,16 +131,18 @@ def top_k(call: Operation) -> list[Value]:
 
 @operator("ArgMax", "ArgMin")
 def arg_max(call: Operation) -> Value:
-    """The first index of the largest or smallest entry."""
-    if call.attribute("select_last_index", 0):
-        raise call.refuse("the last index")
+    """The first or the last index of the largest or smallest entry."""
     function = torch.argmax if call.name == "ArgMax" else torch.argmin
-    return function(call.tensor(0), call.attribute("axis", 0), keepdim=bool(call.attribute("keepdims", 1)))
+    x, axis, keep = call.tensor(0), call.attribute("axis", 0), bool(call.attribute("keepdims", 1))
+    if call.attribute("select_last_index", 0):
+        last: Tensor = x.shape[axis] - 1 - function(x.flip(axis), axis, keepdim=keep)
+        return last
+    return function(x, axis, keepdim=keep)
 
 
-_REDUCTIONS = {
+_REDUCTIONS: dict[str, Any] = {
     "ReduceSum": lambda x, axes, keep: x.sum(axes, keepdim=keep),
-    "ReduceMean": lambda x, axes, keep: x.mean(axes, keepdim=keep),
+    "ReduceMean": lambda x, axes, keep: _mean(x, axes, keep=keep),
     "ReduceMax": lambda x, axes, keep: x.amax(axes, keepdim=keep),
     "ReduceMin": lambda x, axes, keep: x.amin(axes, keepdim=keep),
     "ReduceL1": lambda x, axes, keep: x.abs().sum(axes, keepdim=keep),
@@ -155,9 +159,9 @@ def reduction(call: Operation) -> Value:
     x, axes = call.value(0), call.listed("axes", 1)
     keep = bool(call.attribute("keepdims", 1))
     if not axes and call.attribute("noop_with_empty_axes", 0):
-        return x
+        x, axes, keep = as_tensor(x).unsqueeze(0), [0], False  # ONNX Runtime computes the function of each element
     axes = [int(d) % x.ndim for d in axes or range(x.ndim)]
-    if are_numbers(x):
+    if are_numbers(x) and call.name in ("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"):
         functions: dict[str, Any] = {
             "ReduceProd": np.prod,
             "ReduceSum": np.sum,
@@ -166,8 +170,21 @@ def reduction(call: Operation) -> Value:
         }
         return array_of(functions[call.name](x, axis=tuple(axes), keepdims=keep))
     if call.name != "ReduceProd":
-        found: Tensor = _REDUCTIONS[call.name](as_tensor(x), axes, keep)
-        return found
+        own = as_tensor(x)
+        if call.name in ("ReduceLogSum", "ReduceLogSumExp") and not own.is_floating_point():
+            raise call.refuse("integers")
+        found: Tensor = _REDUCTIONS[call.name](own, axes, keep)
+        return found.to(own.dtype)
     for d in sorted(axes, reverse=True):
-        x = as_tensor(x).prod(d, keepdim=keep)
+        x = as_tensor(x).prod(d, keepdim=keep, dtype=as_tensor(x).dtype)
     return x
+
+
+def _mean(x: Tensor, axes: list[int], *, keep: bool) -> Tensor:
+    """The mean over axes; that of integers is cut to an integer."""
+    count = math.prod(x.shape[d] for d in axes)
+    if type(count) is int and count == 0:
+        raise IndexError("the mean of no numbers")  # NaN in torch, 0 in ONNX Runtime
+    if x.is_floating_point():
+        return x.mean(axes, keepdim=keep)
+    return torch.div(x.sum(axes, keepdim=keep), count, rounding_mode="trunc")

@@ -129,12 +129,15 @@ def softmax(call: Operation) -> Value:
 
 @operator("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def layer_norm(call: Operation) -> Value:
-    """A normalization over the last axes; only its first output."""
-    x, axis = call.tensor(0), call.attribute("axis", -1)
-    shape = list(x.shape[axis % x.ndim :])
+    """A normalization over the last axes, of the type of its scale; only its first output."""
+    if call.wants(1) or call.wants(2):
+        raise call.refuse("the mean and the deviation as outputs")
+    x, axis, weight = call.tensor(0), call.attribute("axis", -1), call.tensor(1)
+    shape, dtype = list(x.shape[axis % x.ndim :]), torch.promote_types(x.dtype, weight.dtype)
+    x, weight, epsilon = x.to(dtype), weight.to(dtype), call.attribute("epsilon", 1e-5)
     if call.name == "LayerNormalization":
-        return F.layer_norm(x, shape, call.tensor(1), call.optional_tensor(2), call.attribute("epsilon", 1e-5))
-    return F.rms_norm(x, shape, call.tensor(1), call.attribute("epsilon", 1e-5))
+        return F.layer_norm(x, shape, weight, call.optional_tensor(2), epsilon)
+    return F.rms_norm(x, shape, weight, epsilon).to(call.tensor(1).dtype)
 
 
 @operator("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
@@ -171,7 +174,7 @@ def other_norms(call: Operation) -> Value:
     """Normalizations of channels."""
     x, weight, bias, epsilon = call.tensor(0), call.tensor(1), call.tensor(2), call.attribute("epsilon", 1e-5)
     if call.name == "InstanceNormalization":
-        return F.instance_norm(x, weight=weight, bias=bias, eps=epsilon)
+        return torch.instance_norm(x, weight, bias, None, None, True, 0.1, epsilon, False)
     if call.name == "BatchNormalization":
         if call.attribute("training_mode", 0):
             raise call.refuse("training")
@@ -179,7 +182,7 @@ def other_norms(call: Operation) -> Value:
     groups = call.attribute("num_groups")
     if weight.numel() != x.shape[1]:  # before version 21: one weight for each group
         weight, bias = (y.repeat_interleave(x.shape[1] // groups) for y in (weight, bias))
-    return F.group_norm(x, groups, weight, bias, epsilon)
+    return torch.group_norm(x, groups, weight, bias, epsilon)
 
 
 @operator("LpNormalization")
@@ -187,7 +190,7 @@ def lp_normalization(call: Operation) -> Value:
     """A vector divided by its norm."""
     x = call.tensor(0)
     norm: Tensor = torch.linalg.vector_norm(x, call.attribute("p", 2), call.attribute("axis", -1), keepdim=True)
-    return x / norm
+    return torch.where(norm > 0, x / norm, 0.0)
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")
@@ -210,9 +213,12 @@ def pool(call: Operation) -> Value:
     if not even and (ceil or max(dilation) > 1):
         raise call.refuse("this padding")
     if name == "MaxPool":
-        x, before = (x, before) if even else (_padded(x, before, after, -torch.inf), [0] * rank)
+        if call.wants(1):
+            raise call.refuse("the places as an output")
+        real = x if x.is_floating_point() else x.float()  # torch has no kernel for integers of eight bits
+        real, before = (real, before) if even else (_padded(real, before, after, -torch.inf), [0] * rank)
         largest: Any = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
-        return largest(x, kernel, stride, before, dilation, ceil)  # type: ignore[no-any-return]
+        return largest(real, kernel, stride, before, dilation, ceil).to(x.dtype)  # type: ignore[no-any-return]
     if max(dilation) > 1:
         raise call.refuse("dilations")
     average: Any = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank - 1]

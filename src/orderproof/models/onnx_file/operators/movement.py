@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from orderproof.models.onnx_file.operation import Operation, operator
+from orderproof.models.onnx_file.operators.elementwise import DTYPES
 from orderproof.models.onnx_file.values import Numbers, Value, are_numbers, array_of, as_tensor, integers, numbers
+
+NO_END = (2**31 - 1, 2**63 - 1)
+MAX_AXES = 8
 
 
 @operator("Shape", "Size")
@@ -41,6 +47,8 @@ def flatten(call: Operation) -> Value:
     before = 1
     for size in x.shape[:axis]:
         before *= size
+    if all(type(n) is int for n in x.shape) and 0 in x.shape:
+        return x.reshape(before, math.prod(x.shape[axis:]))
     return x.reshape(before, -1)
 
 
@@ -111,10 +119,22 @@ def slice_(call: Operation) -> Value:
         if step > 0:
             x = x[(slice(None),) * d + (slice(start, end, step),)]
             continue
-        size = x.shape[d]
-        chosen = range(*slice(start, None if end < -size else end, step).indices(size))
-        x = np.take(x, list(chosen), d) if isinstance(x, np.ndarray) else x.index_select(d, torch.tensor(list(chosen)))
+        chosen = _backward(start, end, step, x.shape[d])
+        if isinstance(x, np.ndarray):
+            x = np.take(x, list(chosen), d)
+        else:
+            x = x.index_select(d, torch.tensor(list(chosen), dtype=torch.int64))
     return x
+
+
+def _backward(start: int, end: int, step: int, size: int) -> range:
+    """The places from a start down to an end, which is left out; limits outside are those of the axis.
+
+    A start before the axis is its first place, unlike in Python. ONNX Runtime takes the largest integers as no end.
+    """
+    first = max(min(start + size if start < 0 else start, size - 1), 0) if size else -1
+    last = -1 if end in NO_END else max(min(end + size if end < 0 else end, size - 1), -1)
+    return range(first, last, step)
 
 
 @operator("Expand")
@@ -149,7 +169,22 @@ def pad(call: Operation) -> Value:
     flat = [n for d in last for n in by_axis.get(d, (0, 0))]
     if mode == "constant":
         return F.pad(x, flat, value=value)
-    return F.pad(x, flat, mode={"reflect": "reflect", "edge": "replicate", "wrap": "circular"}[mode])
+    if x.ndim > 1 and len(flat) <= 2 * max(x.ndim - 2, 1) and all(x.shape) and x.is_floating_point():
+        return F.pad(x, flat, mode={"reflect": "reflect", "edge": "replicate", "wrap": "circular"}[mode])
+    for d, (before, after) in by_axis.items():
+        x = x.index_select(d, _places(mode, x.shape[d], before, after))
+    return x
+
+
+def _places(mode: str, size: Any, before: Any, after: Any) -> Tensor:
+    """The places of an axis that a padded axis repeats."""
+    place = torch.arange(-before, size + after)
+    if mode == "edge":
+        return place.clamp(0, size - 1)
+    if mode == "wrap":
+        return torch.remainder(place, size)
+    mirrored: Tensor = size - 1 - (size - 1 - place.abs()).abs()
+    return mirrored
 
 
 @operator("Trilu")
@@ -165,6 +200,8 @@ def range_(call: Operation) -> Value:
     start, end, step = (call.value(place) for place in range(3))
     values: list[Any] = [x.item() if are_numbers(x) else x.reshape(()).tolist() for x in (start, end, step)]
     kinds = {x.dtype for x in (start, end, step) if isinstance(x, Tensor)}
+    if values[2] and (values[1] - values[0]) * values[2] < 0:
+        values[1] = values[0]  # no number
     return torch.arange(*values, dtype=kinds.pop() if kinds else None)
 
 
@@ -179,22 +216,27 @@ def constant_of_shape(call: Operation) -> Value:
     return torch.full(sizes, number, dtype=dtype)
 
 
-MAX_AXES = 8
-
-
 @operator("EyeLike")
 def eye_like(call: Operation) -> Value:
     """Ones on a diagonal."""
-    x = call.tensor(0)
-    return torch.ones_like(x).tril(k := call.attribute("k", 0)).triu(k)
+    kind = call.attribute("dtype", 0)
+    dtype = DTYPES.get(onnx.TensorProto.DataType.Name(kind)) if kind else call.tensor(0).dtype
+    if dtype is None:
+        raise call.refuse("this type of numbers")
+    return torch.ones_like(call.tensor(0), dtype=dtype).tril(k := call.attribute("k", 0)).triu(k)
 
 
 @operator("DepthToSpace", "SpaceToDepth")
 def depth_to_space(call: Operation) -> Value:
     """Channels as places, or places as channels."""
-    if call.name == "SpaceToDepth" or call.attribute("mode", "DCR") != "CRD":
-        raise call.refuse("this order of channels")
-    return F.pixel_shuffle(call.tensor(0), call.attribute("blocksize"))
+    x, block, turned = call.tensor(0), call.attribute("blocksize"), call.attribute("mode", "DCR") == "CRD"
+    rows, channels, high, wide = x.shape
+    if call.name == "SpaceToDepth":
+        parts = x.reshape(rows, channels, high // block, block, wide // block, block).permute(0, 3, 5, 1, 2, 4)
+        return parts.reshape(rows, channels * block * block, high // block, wide // block)
+    own = channels // (block * block)
+    sizes, order = ((own, block, block), (0, 1, 4, 2, 5, 3)) if turned else ((block, block, own), (0, 3, 4, 1, 5, 2))
+    return x.reshape(rows, *sizes, high, wide).permute(order).reshape(rows, own, high * block, wide * block)
 
 
 def rows_of(x: Value, index: Numbers, axis: int) -> Value:
@@ -204,5 +246,5 @@ def rows_of(x: Value, index: Numbers, axis: int) -> Value:
     if index.ndim == 0:
         return x.select(axis, index.item())
     flat: list[Any] = [int(i) % x.shape[axis] for i in index.flat]
-    found = x.index_select(axis, torch.tensor(flat))
+    found = x.index_select(axis, torch.tensor(flat, dtype=None if flat else torch.int64))
     return found.reshape([*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]])

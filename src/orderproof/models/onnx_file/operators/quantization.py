@@ -90,9 +90,14 @@ def matmul_integer(call: Operation) -> Value:
 def matmul_to_float(call: Operation) -> Value:
     """A product of matrices of small integers as real numbers, plus a bias."""
     bias = call.optional_tensor(6)
-    found = torch.matmul(_centred(call, 0, 4), _centred(call, 1, 5)).to(call.tensor(2).dtype)
-    found = found * (call.tensor(2) * call.tensor(3))
+    found = scaled(torch.matmul(_centred(call, 0, 4), _centred(call, 1, 5)), call.tensor(2), call.tensor(3))
     return found if bias is None else found + bias
+
+
+def scaled(product: Tensor, a_scale: Tensor, b_scale: Tensor) -> Tensor:
+    """The real numbers of a product of integers, which may be too large for numbers of sixteen bits before it."""
+    wide = torch.promote_types(a_scale.dtype, torch.float32)
+    return (product.to(wide) * (a_scale.to(wide) * b_scale.to(wide))).to(a_scale.dtype)
 
 
 @operator("DynamicQuantizeMatMul")
@@ -135,11 +140,12 @@ def numbers_of(packed: Tensor, bits: int) -> Tensor:
 @operator("QLinearMatMul")
 def quantized_matmul(call: Operation) -> Value:
     """A product of quantized matrices, quantized."""
-    a, a_scale, b_scale = _centred(call, 0, 2), call.tensor(1), call.tensor(4)
+    wide = torch.promote_types(call.tensor(1).dtype, torch.float32)
+    a, a_scale, b_scale, y_scale = _centred(call, 0, 2), *(call.tensor(place).to(wide) for place in (1, 4, 6))
     a_scale = a_scale.unsqueeze(-1) if a_scale.ndim == 1 and a_scale.numel() > 1 else a_scale
-    product = torch.matmul(a, _centred(call, 3, 5)).to(a_scale.dtype)
+    product = torch.matmul(a, _centred(call, 3, 5)).to(wide)
     zero = call.tensor(7)
-    return quantized(product * (a_scale * b_scale / call.tensor(6)), torch.ones_like(a_scale), zero, zero.dtype)
+    return quantized(product * (a_scale * b_scale / y_scale), torch.ones_like(a_scale), zero, zero.dtype)
 
 
 @operator("QGemm")

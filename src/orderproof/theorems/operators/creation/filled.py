@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from orderproof.logic.terms import FALSE, TRUE, Term, as_term
+from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.moved_fact import NOTHING, Motion, MovedFact, uniform
 from orderproof.theorems.facts.numbers import INTEGERS, beyond_ordinary
 from orderproof.theorems.facts.open_fact import Cases, NotCovered, OpenFact, Value, dims_of, index
@@ -86,6 +87,8 @@ def one_number(call: MovedOperation) -> MovedFact:
 
 
 def _filled(call: OpenOperation, value: Any) -> OpenFact:
+    if call.dtype.is_floating_point and isinstance(value, Term | OpaqueNumber):  # one that is computed from sizes
+        return OpenFact(dims_of(call.shape), call.dtype, unbounded=TRUE if isinstance(value, OpaqueNumber) else FALSE)
     return OpenFact(dims_of(call.shape), call.dtype, value=_constant(value, call.dtype))
 
 

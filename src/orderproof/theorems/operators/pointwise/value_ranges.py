@@ -46,6 +46,7 @@ _DIVISIONS = {"divide", "true_divide", "floor_divide"}
 
 _FINITE_AT_ZERO = {
     "sigmoid", "cos", "softplus", "add", "sub", "rsub", "hardsigmoid", "expm1", "log1p", "hardtanh", "log_sigmoid",
+    "complex",
 }  # fmt: skip
 
 
