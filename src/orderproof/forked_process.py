@@ -123,6 +123,14 @@ def libc() -> ctypes.CDLL | None:
     return ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
+def return_free_memory() -> None:
+    """Give memory that this process does not use back to the system: processes that it forks would keep it too."""
+    gc.collect()
+    library = libc()
+    if library is not None and hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
+
+
 def die_with_parent() -> None:
     """In a new process, before it runs its program: end when the process that started it ends; only on Linux."""
     library = libc()

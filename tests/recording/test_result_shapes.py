@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._dispatch.python import enable_python_dispatcher
 
 from orderproof.recording.open_sizes import OpenSizes
-from orderproof.recording.result_shapes import ResultShapes
+from orderproof.recording.result_shapes import KnownShapes, ResultShapes
 
 aten = torch.ops.aten
 SIZES = OpenSizes({"batch": 3, "tokens": 23})
@@ -103,3 +103,29 @@ def test_a_custom_operator_is_called_each_time() -> None:
     for _ in range(2):
         results.call(torch.ops.orderproof_tests.counted.default, _meta(2, 3))
     assert len(calls) == 2
+
+
+class _WithTable(nn.Module):
+    """Layers on the meta device, a table on the processor, and a write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8, device="meta") for _ in range(3))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        table = torch.arange(6).view(2, 3).t()
+        for layer in self.layers:
+            x = layer(x).transpose(0, 1).relu_()
+        return x[:, : int(table.max())], table, x.to(torch.float64).sum(-1), x.unbind(1)[0]
+
+
+@pytest.mark.parametrize("tokens", [7, 8])
+def test_a_call_without_values_has_the_shapes_of_the_operators(tokens: int) -> None:
+    module, x = _WithTable(), torch.empty(2, tokens, 8, device="meta")
+    with torch.no_grad():
+        expected = module(x)
+        with KnownShapes():
+            found = module(x)
+    same = [(one.shape, one.stride(), one.dtype, one.device) for one in found]
+    assert same == [(one.shape, one.stride(), one.dtype, one.device) for one in expected]
+    assert torch.equal(found[1], expected[1])

@@ -22,6 +22,7 @@ _PLAIN: frozenset[type] = frozenset({
     torch.SymInt, Tensor, torch.nn.Parameter, Node, Term,
 })  # fmt: skip
 _ATOMS = frozenset({type(None), bool, int, float, str, torch.dtype})  # no mapping replaces them
+_NUMBERS = _ATOMS | {torch.SymInt}  # `isinstance` asks a symbol for its class, which looks through the stack
 _LISTS = frozenset({tuple, list, immutable_list})
 
 
@@ -48,7 +49,7 @@ def _collect(values: Any, found: list[Any]) -> None:
 
 def tensors_in(values: Any) -> list[Tensor]:
     """The tensors in nested tuples, lists and dictionaries."""
-    return [x for x in leaves(values) if isinstance(x, Tensor)]
+    return [x for x in leaves(values) if type(x) not in _NUMBERS and isinstance(x, Tensor)]
 
 
 def map_leaves(kinds: type | tuple[type, ...], function: Callable[[Any], Any], values: Any) -> Any:
@@ -57,10 +58,10 @@ def map_leaves(kinds: type | tuple[type, ...], function: Callable[[Any], Any], v
     Numbers, text and types of numbers in lists stay as they are: no caller replaces them.
     """
     kind = type(values)
+    if kind in _PLAIN:
+        return function(values) if issubclass(kind, kinds) else values
     if isinstance(values, kinds):
         return function(values)
-    if kind in _PLAIN:
-        return values
     if kind in _LISTS:
         return kind([x if type(x) in _ATOMS else map_leaves(kinds, function, x) for x in values])
     if kind is dict or kind is immutable_dict:

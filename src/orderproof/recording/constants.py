@@ -23,6 +23,7 @@ from orderproof.recording.token_branches import FLAG_READS, is_flag, values_aske
 MAX_CONSTANT_ELEMENTS = 1 << 22
 _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
 _WITHOUT_VALUES = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}
+_SYMBOLS = {torch.SymInt, torch.SymFloat}
 _CPU = torch.device("cpu")
 
 
@@ -109,7 +110,7 @@ def _require_constants(recorded: RecordedGraph, operands: Iterable[Tensor], refu
 def _has_open_size(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     given = leaves((args, kwargs))
     shapes = [x.shape for x in given if isinstance(x, Tensor)]
-    return any(isinstance(x, torch.SymInt | torch.SymFloat) for x in (*given, *(s for shape in shapes for s in shape)))
+    return any(type(x) in _SYMBOLS for x in (*given, *(s for shape in shapes for s in shape)))
 
 
 def _on_cpu(arguments: Any) -> Any:

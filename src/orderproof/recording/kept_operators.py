@@ -6,6 +6,7 @@ Rules are in the rooms above, which a recording must not import: they hand it a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 _known: list[Callable[[object], bool]] = []
 
@@ -14,8 +15,10 @@ def keep(has_rule: Callable[[object], bool]) -> None:
     """Keep the operators of which this is true in every later recording."""
     if has_rule not in _known:
         _known.append(has_rule)
+        is_kept.cache_clear()
 
 
+@cache
 def is_kept(operator: object) -> bool:
     """True if some rule is about an operator.
 

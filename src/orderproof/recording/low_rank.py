@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from orderproof.cast_on_use import LEAST_ELEMENTS, LowRank, is_large
 from orderproof.recording.late_dynamo import late_dynamo
+from orderproof.recording.result_shapes import KnownShapes
 
 RANK = 4
 T = TypeVar("T")
@@ -77,7 +78,8 @@ def call_for_shapes(module: nn.Module, inputs: Sequence[Tensor]) -> Any:
 
 def of_any_weights(module: nn.Module, call: Callable[[], T]) -> T:
     """The result of `call`, with weights of low rank in a large module; with its own if it raises with these."""
-    with torch.no_grad(), late_dynamo():
+    on_meta = any(p.is_meta for p in module.parameters())
+    with torch.no_grad(), late_dynamo(), KnownShapes() if on_meta else nullcontext():
         if is_large(module):
             with suppress(Exception), low_rank_weights(module):
                 return call()

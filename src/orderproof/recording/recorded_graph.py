@@ -21,6 +21,7 @@ from orderproof.recording.arguments import map_leaves, tensors_in
 from orderproof.recording.autocast import Autocast
 from orderproof.recording.elements import geometry
 from orderproof.recording.open_call import OpenCall
+from orderproof.recording.open_sizes import SYMBOLS
 from orderproof.recording.operator_names import operator_name
 from orderproof.recording.refusal import RecordingRefused
 from orderproof.recording.result_shapes import ResultShapes
@@ -104,10 +105,8 @@ class RecordedGraph:
 
     def emit(self, func: Any, args: Any, kwargs: Any, value: Any) -> Node:
         """A node of the graph. Tensors among the arguments become the nodes of their current values."""
-        arguments, options = map_leaves(Tensor, self.node_of, (args, kwargs))
-        arguments, options = map_leaves(torch.device, self._real_device, (arguments, options))
-        if self.open_call is not None:
-            arguments, options = self.open_call.sizes.without_symbols((arguments, options))
+        kinds = (Tensor, torch.device) if self.open_call is None else (Tensor, torch.device, *SYMBOLS)
+        arguments, options = map_leaves(kinds, self._as_argument, (args, kwargs))
         node = self.graph.call_function(func, tuple(arguments), options)
         node.meta["val"] = value
         node.meta["stack_trace"] = format_lines(model_lines())
@@ -119,8 +118,14 @@ class RecordedGraph:
         value = self.results.call(func, *map_leaves(Node, lambda n: n.meta["val"], args))
         return self.emit(func, args, {}, value)
 
-    def _real_device(self, device: torch.device) -> torch.device:
-        return self.device if device == META else device
+    def _as_argument(self, value: Any) -> Any:
+        """The argument of a node for a tensor, a device, or a symbolic number of an open call."""
+        if isinstance(value, Tensor):
+            return self.node_of(value)
+        if isinstance(value, torch.device):
+            return self.device if value == META else value
+        assert self.open_call is not None
+        return self.open_call.sizes.without_symbol(value)
 
     def node_of(self, tensor: Tensor) -> Node:
         """The node of the current value of a tensor."""

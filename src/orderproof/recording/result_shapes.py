@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from orderproof.operator_mode import OperatorMode
 from orderproof.recording import recurrent_layers
 from orderproof.recording.arguments import tensors_in
 from orderproof.recording.late_dynamo import late_dynamo
@@ -59,7 +60,28 @@ class ResultShapes:
         return result
 
 
+class KnownShapes(OperatorMode):
+    """A mode for calls without values: on the meta device, an operator on the same shapes is computed once.
+
+    There, torch computes the shape of each result in Python.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._results = ResultShapes()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        operands = tensors_in((args, kwargs))
+        known = isinstance(func, OpOverload) and not func._schema.is_mutable and "device" not in kwargs
+        if known and operands and all(x.is_meta for x in operands):
+            return self._results.call(func, *args, **kwargs)
+        return func(*args, **kwargs)
+
+
 def _key(value: Any) -> Hashable:
+    if type(value) is torch.SymInt:
+        return key_of(value)  # type: ignore[no-any-return]
     if isinstance(value, list | tuple):
         return (type(value), *map(_key, value))
     if isinstance(value, dict):
@@ -68,8 +90,6 @@ def _key(value: Any) -> Hashable:
         if type(value) is not Tensor and type(value) is not torch.nn.Parameter:
             raise TypeError
         return (value.dtype, value.layout, _keys(value.shape), _keys(value.stride()), _key(value.storage_offset()))
-    if isinstance(value, torch.SymInt):
-        return key_of(value)  # type: ignore[no-any-return]
     if isinstance(value, torch.SymFloat | torch.SymBool):
         raise TypeError
     return (type(value), value)
@@ -95,7 +115,7 @@ def _layout(result: Any, args: tuple[Any, ...], operands: list[Tensor]) -> Layou
 
 def _tensor(layout: Layout, base: Any) -> Tensor:
     places = (*layout.sizes, *layout.strides, layout.offset)
-    if not layout.is_view and all(isinstance(place, int) for place in places) and layout.offset == 0:
+    if not layout.is_view and all(type(place) is int for place in places) and layout.offset == 0:
         return torch.empty_strided(layout.sizes, layout.strides, dtype=layout.dtype, device="meta")
     # Torch's kernel in C++, which takes half as long as that in Python.
     with torch._C._DisablePythonDispatcher():

@@ -27,6 +27,7 @@ Line = tuple[str, str, int]  # file, function and number: equal code objects may
 
 _IN_TRACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>\S+)')
 _STEPS: set[CodeType] = set()  # of functions that run one step of a program, their variable `step`
+_FILES_OF_STEPS: set[str] = set()
 _PROGRAMS: WeakKeyDictionary[GraphModule, tuple[Line | None, ...]] = WeakKeyDictionary()  # the lines of their nodes
 
 
@@ -69,14 +70,22 @@ def is_recording_frame(frame: FrameType) -> bool:
 
 
 def model_lines() -> tuple[Line, ...]:
-    """The lines of the model on the stack of the caller, outermost first."""
+    """The lines of the model on the stack of the caller, outermost first.
+
+    This runs at each operator of a recording: most frames are passed with one look at the name of their file.
+    """
     lines: list[Line] = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_recording_frame(frame):
-        if frame.f_code in _STEPS:
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        if file == _RECORDING:
+            break
+        if file in _FILES_OF_STEPS and code in _STEPS:
             lines += [line for line in (frame.f_locals["step"].line,) if line is not None]
-        elif is_model_code(frame.f_code.co_filename):
-            lines.append(_line_of_program(frame) or (frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno))
+        elif is_model_code(file):
+            of_program = _line_of_program(frame) if file.startswith("<eval_with_key>") else None
+            lines.append(of_program or (file, code.co_name, frame.f_lineno))
         frame = frame.f_back
     return tuple(reversed(lines))
 
@@ -84,11 +93,12 @@ def model_lines() -> tuple[Line, ...]:
 def mark_steps(code: CodeType) -> None:
     """Let lines of the model be those of the steps that a function runs: its variable `step` has a `line`, or None."""
     _STEPS.add(code)
+    _FILES_OF_STEPS.add(code.co_filename)
 
 
 def _line_of_program(frame: FrameType) -> Line | None:
-    """The line of the exported model, in the code that torch makes of an exported program; None in other code."""
-    owner = frame.f_locals.get("self") if frame.f_code.co_filename.startswith("<eval_with_key>") else None
+    """The line of the exported model, in the code that torch makes of an exported program; None if it is not known."""
+    owner = frame.f_locals.get("self")
     if not isinstance(owner, GraphModule):
         return None
     if owner not in _PROGRAMS:

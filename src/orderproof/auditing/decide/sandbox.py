@@ -23,6 +23,7 @@ from orderproof.auditing.decide.changed_weights import WeightValues, with_change
 from orderproof.auditing.decide.measurement import measure_law
 from orderproof.auditing.explain.findings import finding_of, undecide
 from orderproof.auditing.search.lengths import UNSEEN, Watch
+from orderproof.cast_on_use import is_large
 from orderproof.errors import failure_reason
 from orderproof.laws.law import Law
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
@@ -129,6 +130,8 @@ class MeasurementRun:
         return calls
 
     def _run_forked(self) -> Iterator[Finding]:
+        if is_large(self.subject.module):
+            forked_process.return_free_memory()
         with tempfile.TemporaryDirectory(prefix="orderproof-") as folder:  # a child that is killed removes no files
             yield from self._run_in_children(folder)
 

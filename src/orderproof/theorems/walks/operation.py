@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 import torch
@@ -28,7 +29,12 @@ FactT = TypeVar("FactT", bound=_Shaped)
 
 def operator_of(node: Node) -> str:
     """The operator of a node without namespace and overload: `add`."""
-    name = str(node.target)
+    return _name_of(node.target)
+
+
+@cache
+def _name_of(target: object) -> str:
+    name = str(target)
     return name.split(".")[1] if "." in name else name
 
 
