@@ -297,7 +297,9 @@ def check_folder(path: Path, label: str) -> None:
     if path.is_file() and path.suffix.lower() == GGUF_SUFFIX:
         checkpoint_form(path, label)
         return
-    if path.suffix.lower() in PICKLE_SUFFIXES:
+    if path.suffix.lower() in PICKLE_SUFFIXES and _is_cut_archive(path):
+        problem = "it is a zip archive whose end is missing, so the file is cut; copy, download or save it again"
+    elif path.suffix.lower() in PICKLE_SUFFIXES:
         problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
     elif path.is_file() and path.suffix == ".py":
         names = function_names(path)
@@ -315,6 +317,15 @@ def _is_torch_script(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
             return any("/code/__torch__" in name for name in archive.namelist())
     except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _is_cut_archive(path: Path) -> bool:
+    """True for a file that begins as a zip archive and has no list of its entries, which is at the end."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\x03\x04" and not zipfile.is_zipfile(path)
+    except OSError:
         return False
 
 

@@ -13,6 +13,7 @@ from orderproof.conventions.library_calls import InterpreterCalls, calls_of, fun
 from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.engines.registry import engines
+from tests.conventions.deviating import rotate
 
 SIDE = """
 import os, time
@@ -126,3 +127,29 @@ def test_no_environment_of_a_library_has_the_name_of_an_engine():
     names = [each.environment.name for each in libraries().values()]
     assert not set(names) & set(engines())
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"scale": 0.3}, {"lengths": torch.tensor([3, 2])}])
+def test_layers_of_ctranslate2_attend_as_the_formula_says(options):
+    pytest.importorskip("ctranslate2")
+    (function,) = find_functions(["ctranslate2.self_attention"])
+    query, key, value = (torch.randn(2, heads, 3, 8) for heads in (4, 2, 2))
+    scores = query @ key.repeat_interleave(2, 1).mT * options.get("scale", 8**-0.5)
+    if "causal" in options:
+        scores = scores.masked_fill(torch.ones(3, 3).triu(1).bool(), -torch.inf)
+    if "lengths" in options:
+        scores[1, :, :, 2] = -torch.inf
+    expected = scores.softmax(-1) @ value.repeat_interleave(2, 1)
+    found = function.attend(query, key, value, grouped=True, **options)
+    real = torch.arange(3) < options.get("lengths", torch.tensor([3, 3]))[:, None]
+    assert torch.allclose(found.transpose(1, 2)[real], expected.transpose(1, 2)[real], atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "halves"), [("rotary", True), ("rotary_interleaved", False)])
+def test_rotations_of_ctranslate2_are_read_off_scores(name, halves):
+    pytest.importorskip("ctranslate2")
+    (function,) = find_functions([f"ctranslate2.{name}"])
+    x, positions = torch.randn(2, 1, 4, 8) / 4, torch.tensor([2, 3, 4, 5])
+    assert torch.allclose(function.rotate(x, positions), rotate(x, positions, halves=halves), atol=1e-4)

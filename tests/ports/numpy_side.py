@@ -194,10 +194,14 @@ class Model:
         scale = (
             width if self.difference == "scale of the head" else config.get("query_pre_attn_scalar") or width
         ) ** -0.5
+        half = self.difference == "attention in float16"
+        q = half_precision(q) if half else q
+        k, v = (half_precision(part) for part in (k, v)) if half or self.difference == "cache in float16" else (k, v)
         scores = self.capped(q @ np.repeat(k, heads // groups, 0).transpose(0, 2, 1) * scale, "attn_logit_softcapping")
         scores = np.where(self.visible(count, kind), scores, -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         y = weights / weights.sum(-1, keepdims=True) @ np.repeat(v, heads // groups, 0)
+        y = half_precision(y) if half else y
         return y.transpose(1, 0, 2).reshape(count, -1) @ self.weights[f"{name}o_proj.weight"].T
 
     def visible(self, count, kind):
@@ -262,6 +266,10 @@ def llama3(frequencies, rope):
 def bfloat16(values):
     bits = values.view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
+def half_precision(values):
+    return np.asarray(values).astype(np.float16).astype(np.float32)
 
 
 def gelu(x):

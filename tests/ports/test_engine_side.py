@@ -54,6 +54,8 @@ CASES = (
     Case("arch:llama", "another epsilon", "same_prefill", "rms_norm_eps", "1e-05"),
     Case("arch:llama", "in float16", "same_prefill", "parameters", "rounded to float16"),
     Case("arch:llama", "in bfloat16", "same_prefill", "parameters", "rounded to bfloat16"),
+    Case("arch:llama", "cache in float16", "same_prefill", "keys and values", "rounded to float16"),
+    Case("arch:llama", "attention in float16", "same_prefill", "inputs and output of attention", "rounded to float16"),
     Case("arch:gemma2?query_pre_attn_scalar=64", "scale of the head", "same_prefill", "scale of scores",
          "from the width of a head"),
     Case("arch:gemma2?attn_logit_softcapping=2.0", "no softcap of scores", "same_prefill", "attn_logit_softcapping",
@@ -76,7 +78,14 @@ CASES = (
     Case("arch:llama", "positions plus one", "same_cached_decoding", "positions after a cache", "one too large"),
     Case("arch:llama", "positions restart", "same_chunked_prefill", "positions after a cache", "from 0 in each call"),
 )  # fmt: skip
-SOON = ("window plus one", "scale of the head", "root mean square", "scale of two decimals", "no temperature")
+SOON = (
+    "window plus one",
+    "scale of the head",
+    "root mean square",
+    "scale of two decimals",
+    "no temperature",
+    "attention in float16",
+)
 
 
 @pytest.fixture(scope="module")

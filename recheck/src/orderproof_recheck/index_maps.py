@@ -11,9 +11,13 @@ from typing import TypeAlias
 
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import Axes, Fact, axis, product_of
+from orderproof_recheck.logic.formulas import Formula, at_most, if_else, less
+from orderproof_recheck.logic.formulas import equal as equal_to
 from orderproof_recheck.logic.terms import Term, floor_of, integer, of_atom, remainder_of
 
 Digits: TypeAlias = tuple[tuple[Term, Term], ...]  # (size, index) of each
+FEW = 3  # multiples of a size within which a place is looked for
+
 Equal: TypeAlias = Callable[[Term, Term], bool]  # of two sizes, for all open sizes
 
 
@@ -103,3 +107,46 @@ def _flat_terms(fact: Fact, digits: Digits, equal: Equal) -> list[Term]:
     if fact.variables.isdisjoint({axis(k) for k in range(len(fact.sizes))}):
         return [integer(0)] * len(fact.sizes)
     return regrouped(digits, fact.sizes, equal)
+
+
+def shifted(axes: Axes, digits: Digits, equal: Equal, always: Callable[[Formula], bool]) -> list[Term] | None:
+    """The index along each axis where two neighbouring ones of sizes C * D are read as A * B, and B is k * D + r.
+
+    The place in memory is i * B + j = (k * i) * D + (r * i + j), of which the last sum is divided by D with remainder:
+    the quotient has to be one of a few integers. Where D is k * B, it is i / k with the rest (i mod k) * B + j.
+    `always` says if a formula holds for all indices of the result. None for other axes.
+    """
+    unequal = [d for d, ((size, _), own) in enumerate(zip(digits, axes, strict=False)) if not equal(size, own)]
+    if len(digits) != len(axes) or len(unequal) != 2 or unequal[1] - unequal[0] != 1:
+        return None
+    (_, i), (width, j) = (digits[d] for d in unequal)
+    own = axes[unequal[1]]
+    places = [index for _, index in digits]
+    for k in range(2, FEW + 1):
+        if equal(own, width * k):  # i rows of B are i / k rows of D, and some more
+            left = j + width * (k - 1)
+            for s in range(k - 1):
+                left = if_else(equal_to(remainder_of(i, k), integer(s)), j + width * s, left)
+            places[unequal[0]], places[unequal[1]] = floor_of(i, k), left
+            return places
+    for k in range(1, FEW + 1):
+        rest = width - own * k
+        if rest.is_integer:
+            break
+    else:
+        return None
+    inside = j + i * rest.constant
+    quotients = list(range(-FEW, FEW + 1))
+    if not (always(at_most(own * quotients[0], inside)) and always(less(inside, own * (quotients[-1] + 1)))):
+        return None
+    quotients = [
+        q for q in quotients if not always(less(inside, own * q)) and not always(at_most(own * (q + 1), inside))
+    ]
+    quotient = integer(quotients[-1])
+    for q in quotients[-2::-1]:
+        quotient = if_else(less(inside, own * (q + 1)), integer(q), quotient)
+    left = inside - own * quotients[-1]
+    for q in quotients[-2::-1]:
+        left = if_else(less(inside, own * (q + 1)), inside - own * q, left)
+    places[unequal[0]], places[unequal[1]] = i * k + quotient, left
+    return places

@@ -175,6 +175,10 @@ class Step:
         """True if two sizes are equal for all open sizes."""
         return self.setting.equal(first, second)
 
+    def holds(self, condition: Formula, sizes: Axes) -> bool:
+        """True if a condition holds for all indices within these sizes."""
+        return self.setting.discharge(Obligation(sizes, TRUE, condition))
+
     def digits(self, dim: int, result: int = 0) -> Digits:
         """The index of a result along a dimension."""
         axes = self.claims[result].axes

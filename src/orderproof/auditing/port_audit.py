@@ -162,7 +162,7 @@ def _evidence(run: PortRun, result: PortResult) -> PortEvidence:
     profile = result.profile
     uses_older = run.needs_older_keys if result.law.ability is None or profile is not None else False
     again = result.with_older_keys
-    used = run.first_run.seconds if result.law.ability is None else 0.0
+    used = run.run.seconds if result.law.ability is None and run.engine.is_installed else 0.0
     return PortEvidence(
         engine=run.engine.name, version=run.engine.version,
         tokens=0 if result.call is None else result.call.length, rounding=result.rounding,

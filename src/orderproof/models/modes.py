@@ -35,7 +35,12 @@ def check_mode(mode: str) -> str:
 
 
 def state_mode(subject: Subject, module: nn.Module, mode: str) -> None:
-    """Let a subject state the mode of its module, if its call computes something else in the other one."""
+    """Let a subject state the mode of its module, if its call computes something else in the other one.
+
+    A graph of a file is of one mode (`of_one_mode`), and is not called.
+    """
+    if getattr(module, "of_one_mode", False):
+        return
     calls = _CallsInModes(subject, module)
     if not (readers := calls.readers([part for part in module.modules() if part.training == (mode == "train")])):
         return

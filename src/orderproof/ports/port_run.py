@@ -157,10 +157,14 @@ class PortRun:
         except Exception as error:  # noqa: BLE001 - third-party code: the reference may fail in any way
             return PortResult(law, "undecided", f"the reference raised {first_line(error)}", self.calls[law.name])
 
+    @property
+    def run(self) -> EngineRun:
+        """The calls on the checkpoint that the engine loads, with the keys of older versions if it needs them."""
+        return self.older_run if self.needs_older_keys and self.older_run is not None else self.first_run
+
     def output(self, law: PortLaw) -> Output | str:
         """The output of the call of a law, or why there is none; the engine has loaded the checkpoint."""
-        used = self.older_run if self.needs_older_keys and self.older_run is not None else self.first_run
-        return used.outputs[self.calls[law.name]]
+        return self.run.outputs[self.calls[law.name]]
 
     def _failed_call(self, law: PortLaw, failure: str) -> PortResult:
         """The result of a call that the engine does not make, with the cause if shorter ones show it."""

@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sympy
 import torch
 from torch._guards import GuardSource, Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic
-from torch.utils._sympy.functions import CeilToInt, CleanDiv, FloorDiv, FloorToInt, Max, Min, Mod, PythonMod
+from torch.utils._sympy.functions import (
+    CeilToInt,
+    CleanDiv,
+    FloatTrueDiv,
+    FloorDiv,
+    FloorToInt,
+    IntTrueDiv,
+    Max,
+    Min,
+    Mod,
+    PythonMod,
+    ToFloat,
+)  # fmt: skip
 
 from orderproof.logic.terms import (
     FALSE,
@@ -123,7 +136,7 @@ class OpenSizes:
         line = next(self.environment.fixed_at.get(s, "") for s, own in self._names.items() if own == name)
         words = {"batch": "rows"}.get(name, name)
         only = f"its recording is for {self.examples[name]} {words} only"
-        return f"{only}: the call uses their number{line}, which operators of torch leave open"
+        return f"{only}: the call uses their number{line}; operators of torch, as `torch.arange(n)`, leave it open"
 
     def conditions(self) -> list[Formula]:
         """The questions of the call about sizes; nothing is known of one that is not linear."""
@@ -170,11 +183,13 @@ class OpenSizes:
         if isinstance(symbol, torch.SymInt):
             term = self.term(symbol)
             return term.constant if term.is_constant else term
-        e = symbol.node.expr
-        places = {s: (name, 0) for s, name in self._names.items()} | {
-            s: (name, LEAST_SIZE) for s, name in self._indices.items()
-        }
-        return OpaqueNumber(str(e), e, {s: places[s] for s in e.free_symbols if s in places})
+        return OpaqueNumber(str(symbol.node.expr), partial(self._evaluated, symbol.node.expr))
+
+    def _evaluated(self, e: Any, sizes: Mapping[str, int]) -> float:
+        """A number for given sizes. Raises `TypeError` for one of which Sympy does not know it."""
+        names = {symbol: sizes[name] for symbol, name in self._names.items()}
+        indices = {symbol: sizes[name] + LEAST_SIZE for symbol, name in self._indices.items() if name in sizes}
+        return float(self.environment.replace(e).xreplace({k: sympy.Integer(v) for k, v in (names | indices).items()}))
 
     def _term(self, e: Any) -> Term:  # noqa: C901, PLR0912 - one case for each kind of expression
         e = self.environment.replace(e)
@@ -186,6 +201,8 @@ class OpenSizes:
             if e not in self._names:
                 raise NotLinear(str(e))
             return variable(self._names[e])
+        if isinstance(e, FloorToInt | CeilToInt):
+            return self._rounded(e)
         parts = [self._term(part) for part in e.args]
         if isinstance(e, sympy.Add):
             total = as_term(0)
@@ -215,8 +232,19 @@ class OpenSizes:
             for part in parts[1:]:
                 result = (maximum if isinstance(e, Max) else minimum)(result, part)
             return result
-        if isinstance(e, FloorToInt | CeilToInt) and e.args[0].is_integer:
-            return parts[0]
+        raise NotLinear(str(e))
+
+    def _rounded(self, e: Any) -> Term:
+        """The term of an integer, or of a quotient of integers, rounded down or up: exact below 2 ** 53."""
+        (given,) = e.args
+        if given.is_integer:
+            return self._term(given)
+        if isinstance(given, IntTrueDiv | FloatTrueDiv):
+            dividend, divisor = map(_integer, given.args)
+            if dividend is not None and isinstance(divisor, sympy.Integer) and divisor != 0:
+                sign = 1 if divisor > 0 else -1
+                term, size = self._term(dividend) * sign, int(divisor) * sign
+                return floor_division(term, size) if isinstance(e, FloorToInt) else -floor_division(-term, size)
         raise NotLinear(str(e))
 
     def _formula(self, e: Any) -> Formula:
@@ -237,6 +265,15 @@ class OpenSizes:
         return comparisons[type(e)](first, second)
 
 
+def _integer(e: Any) -> Any:
+    """The integer that a symbolic float is; None for another one."""
+    if isinstance(e, ToFloat):
+        return e.args[0]
+    if isinstance(e, sympy.Float) and float(e).is_integer():
+        return sympy.Integer(int(e))
+    return e if e.is_integer else None
+
+
 def _without_multiples(dividend: Term, divisor: Term) -> Term:
     """A dividend without the multiple of the divisor in it: 2n - 1 and n give -1."""
     factors = dict(dividend.summands)
@@ -247,24 +284,14 @@ def _without_multiples(dividend: Term, divisor: Term) -> Term:
 class OpaqueNumber:
     """A number that is computed from open sizes in another way: the same in both runs, and otherwise unknown.
 
-    Args:
-        text: How a certificate writes it.
-        expression: What torch computes, and the name of each symbol in it with what is added to its value.
+    Attributes:
+        text: How it is computed.
+        evaluated: Its value for given sizes. Raises `TypeError` if it is not known.
 
     """
 
-    def __init__(self, text: str, expression: Any, places: Mapping[Any, tuple[str, int]]) -> None:
-        self.text, self.expression, self.places = text, expression, places
-
-    def value(self, sizes: Mapping[str, int]) -> float | bool | None:
-        """The number for given sizes; None if torch does not compute it."""
-        if any(name not in sizes for name, _ in self.places.values()):
-            return None
-        given = {s: sympy.Integer(sizes[name] + added) for s, (name, added) in self.places.items()}
-        found = self.expression.xreplace(given)
-        if isinstance(found, sympy.logic.boolalg.BooleanAtom):
-            return bool(found)
-        return float(found) if found.is_number and found.is_real else None
+    def __init__(self, text: str, evaluated: Callable[[Mapping[str, int]], float]) -> None:
+        self.text, self.evaluated = text, evaluated
 
     def __repr__(self) -> str:
         return self.text

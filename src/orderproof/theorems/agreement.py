@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orderproof.logic.solver import Solver
-from orderproof.logic.terms import FALSE, Formula
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.branches import walk_branch
 from orderproof.theorems.facts.open_fact import OpenFact, index
 from orderproof.theorems.output_proof import OutputProof, failures_before, in_every_branch
+from orderproof.theorems.reasons import why_not_shown
 from orderproof.theorems.statement import BATCH, TOKENS, Statement
 from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.depth import holds_at_every_depth
 from orderproof.theorems.walks.open_walk import OpenWalk
-
-MAX_REASON = 400  # characters of a formula in a reason
 
 
 def prove_agreement(
@@ -54,16 +52,8 @@ def _decide(graph: OpenGraph, name: str, done: OpenWalk, statement: Statement, c
     if context.proves(fact.same, fact.sizes, goal):
         every_depth = holds_at_every_depth(graph, done, node, context)
         return OutputProof(proved=True, every_depth=every_depth, assumptions=tuple(context.assumptions))
-    return OutputProof(proved=False, reason=_known(fact.same), node=node)
-
-
-def _known(same: Formula) -> str:
-    """The places at which both runs are known to agree, in words."""
-    if same is FALSE:
-        return "no rule shows that both runs agree at any token after it"
-    where = str(same)
-    where = where if len(where) <= MAX_REASON else f"a formula of {len(where):,} characters is true"
-    return f"the rules show that both runs agree only where {where}"
+    at, reason = why_not_shown(fact, node, done.facts)
+    return OutputProof(proved=False, reason=reason, node=at)
 
 
 def _prove_branch(

@@ -93,12 +93,13 @@ def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> 
 
 def _number(value: Term | OpaqueNumber, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, OpaqueNumber):
-        found = value.value(sizes)
-    else:
-        found = None if value.functions else evaluate(value, sizes, {})
-    if found is None:
+        try:
+            return value.evaluated(sizes)
+        except TypeError:
+            raise CaptureError(f"the number {value} is not known") from None
+    if value.functions:
         raise CaptureError(f"the number {value} is not known")
-    return found
+    return evaluate(value, sizes, {})
 
 
 def _run_loop(

@@ -277,6 +277,6 @@ def test_an_archive_that_is_cut_is_one_line(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for part in (len(whole) // 2, len(whole) - 40):
         path.write_bytes(whole[:part])
-        with pytest.raises(SubjectError) as refused:
+        with pytest.raises(SubjectError, match="a zip archive whose end is missing, so the file is cut") as refused:
             load(str(path), inputs=(IDS,))
         assert "\n" not in str(refused.value)

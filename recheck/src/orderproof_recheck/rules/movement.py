@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from orderproof_recheck.facts import Fact, product_of
-from orderproof_recheck.index_maps import Digits, read, read_flat
+from orderproof_recheck.index_maps import Digits, NoMap, read, read_flat, shifted
 from orderproof_recheck.logic.formulas import TRUE, Formula, equal
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
@@ -147,7 +148,13 @@ def view(step: Step) -> list[Derived]:
         has_sizes(step, [size_of(other, d) for d in range(len(other.axes))])
     step.need(_same_count(step, fact), "it has another number of elements")
     digits = tuple(digit for dim in step.all_digits() for digit in dim)
-    return [Derived.of_element(read_flat(fact, digits, step.equal))]
+    try:
+        return [Derived.of_element(read_flat(fact, digits, step.equal))]
+    except NoMap:
+        places = shifted(fact.sizes, digits, step.equal, partial(step.holds, sizes=step.claim.sizes))
+        if places is None:
+            raise
+        return [Derived.of_element(fact.at(places))]
 
 
 def _check_merged(step: Step, fact: Fact) -> None:

@@ -38,6 +38,7 @@ ZERO_TO_ZERO = frozenset({
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
+ZERO_IF_HIDDEN = frozenset({"sigmoid", "relu"})  # the sigmoid of a masking value underflows to zero
 ANDS = frozenset({"__and__", "bitwise_and", "logical_and"})  # of booleans, or the bits of integers
 ORS = frozenset({"__or__", "bitwise_or", "logical_or"})
 FINITE_AT_ZERO = frozenset({
@@ -256,15 +257,25 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
             step.assume(FINITE_SCORES_ASSUMPTION)
         return Predicates(zero=first.hidden, ordinary=first.at_most_ordinary)
     if name in ORDINARY_BELOW:
-        if name == "softplus":  # it rises with its argument only if beta is positive, and is divided by beta
-            scaled = scaled and _is_moderate(step.argument(1, "beta", 1))
-        ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
-        return Predicates(zero=first.zero if name in ZERO_TO_ZERO else FALSE, ordinary=ordinary)
+        return _of_numbers_below(step, elements, scaled=scaled)
     if name in ZERO_TO_ZERO:
         return Predicates(zero=first.zero, ordinary=ordinary)
     if name == "pow" and isinstance(arguments[1], int | float) and arguments[1] > 0:
         return Predicates(zero=first.zero, ordinary=ordinary)
     return Predicates(ordinary=every(ordinary, *_divisors(name, arguments, elements)))
+
+
+def _of_numbers_below(step: Step, elements: Sequence[Fact], *, scaled: bool) -> Predicates:
+    """A function that is ordinary at any number that is not NaN, nor high."""
+    name, first = step.name, elements[0]
+    if name == "softplus":  # it rises with its argument only if beta is positive, and is divided by beta
+        scaled = scaled and _is_moderate(step.argument(1, "beta", 1))
+    ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
+    zero = first.zero if name in ZERO_TO_ZERO else FALSE
+    if name in ZERO_IF_HIDDEN and first.hidden is not FALSE:
+        step.assume(FINITE_SCORES_ASSUMPTION)
+        zero = some(zero, first.hidden)
+    return Predicates(zero=zero, ordinary=ordinary)
 
 
 def _not_zero(fact: Fact) -> Formula:

@@ -196,7 +196,7 @@ def script(group: DifferenceGroup) -> str:
         *about,
         '"""',
         "",
-        *["import json"] * bool(older),
+        *["import json"] * (bool(older) and "import json" not in engine.standard),
         *engine.standard,
         *["from pathlib import Path"] * any("Path(" in line for line in steps),
         "from tempfile import TemporaryDirectory",

@@ -50,6 +50,27 @@ SERVING = {
             "actual = ops.convert_to_numpy(port(inputs))[0]",
         ),
     ),
+    "mistralrs": Steps(
+        ("from mistralrs import ChatCompletionRequest, ModelDType, Runner, Which",),
+        (
+            'words = {"type": "WordLevel", "vocab": {f"t{k}": k for k in range(config.vocab_size)}, "unk_token": "t0"}',
+            'decoder = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]}',
+            'parts = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": decoder, "model": words}',
+            'Path(f"{folder}/tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], **parts}))',
+            'template = Path(f"{folder}/template.json")',
+            'template.write_text(json.dumps({"chat_template": "{{ messages[0].content }}"}))',
+            "which = Which.Plain(model_id=folder, dtype=ModelDType.F32)",
+            "port = Runner(which=which, chat_template=str(template), prefix_cache_n=0)",
+            'prompt = [{"role": "user", "content": " ".join(f"t{k}" for k in tokens[0].tolist())}]',
+            'options = {"logprobs": True, "top_logprobs": 20, "max_tokens": 1, "temperature": 0.0}',
+            'request = ChatCompletionRequest(messages=prompt, model="default", **options)',
+            "answer = port.send_chat_completion_request(request).choices[0].logprobs.content[0].top_logprobs",
+            "gaps = [abs(expected[int(each.token)] - each.logprob) for each in answer]",
+        ),
+        standard=("import json",),
+        expected=("expected = model(tokens).logits[0, -1].log_softmax(-1).numpy()",),
+        shown=('print(f"{name}: log-probabilities after the prompt differ by up to {max(gaps):.2g}")',),
+    ),
     "vllm": Steps(
         ("from vllm import LLM, SamplingParams",),
         (

@@ -250,7 +250,15 @@ class Relation:
             hint = mask_hint(self.context.subject.module, self.captured)
             reason = f"{reason}; {hint}" if hint else reason
         program = other_program_in_float64(search) if search.disagreeing else ""
-        return f"{program}: {reason}; no witness was found" if program else f"{reason}; no witness was found"
+        reason = f"{program}: {reason}" if program else reason
+        return f"{reason}; no witness was found: {self._what_to_try()}"
+
+    def _what_to_try(self) -> str:
+        """Advice for a law that no rule shows and no run violates."""
+        mask = "write -inf or zero where the line must not read"
+        if self.options.weights == "all":
+            return f"`--weights these` may prove it for the weights of the model, or {mask}"
+        return f"another `--length` may show one, or {mask}"
 
     @property
     def _scope(self) -> Scope:

@@ -31,6 +31,7 @@ MOST_WORK = 5e8  # tokens times weights in matrices, of all changes at a length;
 MOST_RUNS = 64  # where rows cannot be added
 MOST_REPEATED = 4  # changes that differ in one call, each repeated as a pair of runs
 MAX_SEARCH_LENGTH = 14  # [tokens] all shorter lengths are tried for a witness, and the length of the audit
+MANY_TIMES, MAX_LONGER = 4, 64  # [tokens]
 Changes = Callable[[int], Iterable[InputChange]]
 
 
@@ -43,6 +44,12 @@ class WitnessSearch(LawRuns):
         has_one = self.runs.has_fixed_length or self.context.whole_rows_only
         return [tokens] if has_one else [*range(2, min(tokens, MAX_SEARCH_LENGTH)), tokens]
 
+    def _longer(self) -> list[int]:
+        """A length at which what is rare with few tokens happens, as that an expert has more than it takes."""
+        longer = MANY_TIMES * self.context.token_count
+        fixed = self.runs.has_fixed_length or self.context.whole_rows_only
+        return [] if fixed or longer > MAX_LONGER else [longer]
+
     def search(self, weights: Weights) -> Counterexample | None:
         """A counterexample with the given weights; for `all` weights, else one with random weights."""
         found = (
@@ -51,6 +58,7 @@ class WitnessSearch(LawRuns):
             or self._search_with_replacements(self._pad_tokens(), self.lengths())
             or self.search_other_branches()
             or self._search_with_replacements(self._rare_values(), self.lengths())
+            or self._search(self._longer())
         )
         seeds = (0, 1) if weights == "all" else ()
         for seed in seeds:

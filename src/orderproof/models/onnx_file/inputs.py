@@ -30,6 +30,8 @@ class WithComputedInputs(PassesKeywordsOn):
     The inputs that take a cache are one argument, and the outputs that give it back one entry of its outputs.
     """
 
+    of_one_mode = True
+
     def __init__(self, graph: OnnxModule, entries: Sequence[Entry], cache: FileCache | None = None) -> None:
         super().__init__()
         self.model, self.entries, self.cache = graph, tuple(entries), cache

@@ -62,7 +62,7 @@ def as_tensor(value: Value) -> Tensor:
     if isinstance(value, TensorList):
         raise SubjectError(f"expected a tensor; got a sequence of {len(value)} of them")
     if all(type(x) in (int, float, bool) for x in value.flat):
-        return torch.tensor(value.tolist(), dtype=None if value.size else torch.int64).reshape(value.shape)
+        return torch.tensor(value.tolist()) if value.size else torch.empty(value.shape, dtype=torch.int64)
     return torch.stack([torch.full((), x) for x in value.flat]).reshape(value.shape)
 
 

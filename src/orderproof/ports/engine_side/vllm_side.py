@@ -65,7 +65,6 @@ class _Model:
         """
         key = (chunk, keeps, blocks)
         if key not in self.engines:
-            self.engines.clear()
             chunks = {"max_num_batched_tokens": chunk, "max_num_seqs": min(chunk, 4)} if chunk else {"max_num_seqs": 4}
             if blocks:
                 chunks |= {"num_gpu_blocks_override": blocks, "max_model_len": 2 * BLOCK}

@@ -20,6 +20,10 @@ from orderproof.logic.terms import (
 from orderproof.theorems.facts.open_fact import Axes, NotCovered, OpenFact, index
 
 Labels = Sequence[Hashable]
+_SPLIT_ELSEWHERE = (
+    "a dimension of open size is merged with another one, and then split at another place, for which there is no rule: "
+    "keep them apart, or split them where they were merged"
+)
 EqualSizes = Callable[[Term, Term], bool]  # True if two sizes are equal for all open sizes
 
 
@@ -86,16 +90,24 @@ def refined(first: Axes, second: Axes, equal: EqualSizes = _identical) -> Axes:
         elif a.is_constant and b.is_constant:
             small, large, rest = (a, b, right) if a.constant < b.constant else (b, a, left)
             if not small.constant or large.constant % small.constant:
-                raise NotCovered("merged dimensions are split at other sizes, for which there is no rule")
+                raise _split_elsewhere(first, second)
             result.append(small)
             rest.append(as_term(large.constant // small.constant))
         elif (found := _factors(a, left, b, equal) or _factors(b, right, a, equal)) is not None:
             result += found
         else:
-            raise NotCovered("merged dimensions are split at other sizes, for which there is no rule")
+            raise _split_elsewhere(first, second)
     if left or right:
-        raise NotCovered("merged dimensions are split at other sizes, for which there is no rule")
+        raise _split_elsewhere(first, second)
     return tuple(reversed(result))
+
+
+def _split_elsewhere(first: Axes, second: Axes) -> NotCovered:
+    own, other = (" * ".join(map(str, axes)) or "1" for axes in (first, second))
+    return NotCovered(
+        f"a dimension of {own} elements is read as one of {other}, for which there is no rule: keep these dimensions "
+        "apart, or split them where they were merged (`transpose` before `reshape`)"
+    )
 
 
 def _factors(last: Term, before: list[Term], product: Term, equal: EqualSizes) -> list[Term] | None:
@@ -126,9 +138,7 @@ def converted(
         while rest and not equal(total, size):
             extent, place = rest.pop()
             if not total.is_constant:
-                raise NotCovered(
-                    "a dimension of open size is merged with another one, and then split where there is no rule"
-                )
+                raise NotCovered(_SPLIT_ELSEWHERE)
             step, grown = place.times(total), total.times(extent)
             needed = size.constant // total.constant if size.is_constant else 0  # of this axis
             outer = divided(extent, needed) if needed else None
@@ -139,8 +149,6 @@ def converted(
                 break
             value, total = value + step, grown
         if not equal(total, size):
-            raise NotCovered(
-                "a dimension of open size is merged with another one, and then split where there is no rule"
-            )
+            raise NotCovered(_SPLIT_ELSEWHERE)
         result.append(value)
     return list(reversed(result))

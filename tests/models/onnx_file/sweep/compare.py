@@ -21,7 +21,8 @@ from tests.models.onnx_file.sweep.draw import MICROSOFT, REAL, Call, Draw, Drawe
 onnxruntime.set_default_logger_severity(4)
 UNIT = {"float": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
 OF_FLOAT = {  # their constants or sums have the type float, also in the runtime's kernels of double
-    "Attention", "GroupNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "FastGelu", "QuickGelu",
+    "Attention", "BatchNormalization", "FastGelu", "GroupNormalization", "QuickGelu", "RMSNormalization",
+    "SimplifiedLayerNormalization",
 }  # fmt: skip
 UNITS = 128  # in the last place of the largest output: sums of some hundred products
 MOST_COMBINATIONS = 40  # of types, beyond which one type variable at a time is varied
@@ -106,7 +107,7 @@ def outcome(drawer: Drawer, draw: Draw, call: Call) -> Outcome:
 
 def _file(drawer: Drawer, call: Call, version: int) -> tuple[ModelProto, dict[str, Array]]:
     """The file of a call and its inputs; those of bfloat16, which the runtime does not take, are cast in the file."""
-    arrays = {f"x{k}": x for k, x in enumerate(call.arrays) if x is not None}
+    arrays = {f"x{k}": np.asarray(x) for k, x in enumerate(call.arrays) if x is not None}
     nodes = list(call.nodes)
     if not nodes:
         names = [f"x{k}" if f"x{k}" in arrays else "" for k in range(len(call.arrays))]

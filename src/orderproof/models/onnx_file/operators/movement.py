@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from orderproof.models.onnx_file.operation import Operation, operator
 from orderproof.models.onnx_file.operators.elementwise import DTYPES
@@ -47,9 +46,14 @@ def flatten(call: Operation) -> Value:
     before = 1
     for size in x.shape[:axis]:
         before *= size
-    if all(type(n) is int for n in x.shape) and 0 in x.shape:
+    if is_empty(x):
         return x.reshape(before, math.prod(x.shape[axis:]))
     return x.reshape(before, -1)
+
+
+def is_empty(x: Tensor) -> bool:
+    """True for a tensor without entries; no open size is asked."""
+    return any(type(n) is int and n == 0 for n in x.shape)
 
 
 @operator("Transpose")
@@ -155,38 +159,6 @@ def tile(call: Operation) -> Value:
     return call.tensor(0).repeat(integers(call.value(1)))
 
 
-@operator("Pad")
-def pad(call: Operation) -> Value:
-    """Elements before and after each axis."""
-    x, widths = call.tensor(0), call.listed("pads", 1) or []
-    axes = [int(d) % x.ndim for d in call.listed("axes", 3) or range(x.ndim)]
-    mode, fill = call.attribute("mode", "constant"), call.optional(2)
-    value = call.attribute("value", 0.0) if fill is None else fill.item()
-    by_axis = {d: (widths[k], widths[k + len(axes)]) for k, d in enumerate(axes)}
-    last = list(reversed(range(x.ndim)))
-    while mode != "constant" and len(last) > max(x.ndim - 2, 1) and by_axis.get(last[-1], (0, 0)) == (0, 0):
-        last.pop()  # torch reflects and repeats the last axes only, all but the first one or two
-    flat = [n for d in last for n in by_axis.get(d, (0, 0))]
-    if mode == "constant":
-        return F.pad(x, flat, value=value)
-    if x.ndim > 1 and len(flat) <= 2 * max(x.ndim - 2, 1) and all(x.shape) and x.is_floating_point():
-        return F.pad(x, flat, mode={"reflect": "reflect", "edge": "replicate", "wrap": "circular"}[mode])
-    for d, (before, after) in by_axis.items():
-        x = x.index_select(d, _places(mode, x.shape[d], before, after))
-    return x
-
-
-def _places(mode: str, size: Any, before: Any, after: Any) -> Tensor:
-    """The places of an axis that a padded axis repeats."""
-    place = torch.arange(-before, size + after)
-    if mode == "edge":
-        return place.clamp(0, size - 1)
-    if mode == "wrap":
-        return torch.remainder(place, size)
-    mirrored: Tensor = size - 1 - (size - 1 - place.abs()).abs()
-    return mirrored
-
-
 @operator("Trilu")
 def trilu(call: Operation) -> Value:
     """A triangle of the last two dimensions."""
@@ -200,7 +172,7 @@ def range_(call: Operation) -> Value:
     start, end, step = (call.value(place) for place in range(3))
     values: list[Any] = [x.item() if are_numbers(x) else x.reshape(()).tolist() for x in (start, end, step)]
     kinds = {x.dtype for x in (start, end, step) if isinstance(x, Tensor)}
-    if values[2] and (values[1] - values[0]) * values[2] < 0:
+    if all(type(x) in (int, float) for x in values) and (values[1] - values[0]) * values[2] < 0:
         values[1] = values[0]  # no number
     return torch.arange(*values, dtype=kinds.pop() if kinds else None)
 

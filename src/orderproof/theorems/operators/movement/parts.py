@@ -59,8 +59,11 @@ def selected(call: OpenOperation, fact: OpenFact, dim: int, place: Term) -> Open
 @SELECT.moved
 def moved_select(call: MovedOperation) -> MovedFact:
     """One index of a dimension."""
-    place = call.dim(1)
-    still(call.operand.dims[place], TAKEN_BY_INDEX)
+    place, index = call.dim(1), call.argument(2, "index")
+    axes = call.operand.dims[place]
+    is_before = len(axes) == 1 and isinstance(index, int) and index >= 0 and index < axes[0].before
+    if not is_before or axes[0].motion is not Motion.MOVED:
+        still(axes, TAKEN_BY_INDEX)
     return call.operand.with_dim(place)
 
 

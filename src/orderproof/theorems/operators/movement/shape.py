@@ -1,7 +1,8 @@
 """The same elements in the same order in another shape; pairs of real numbers as complex ones, and back.
 
 Lemma. Let the axes of both shapes be taken apart into common ones.
-  1. An element agrees in both runs where the element of the operand with the same digits does.
+  1. An element agrees in both runs where the element of the operand with the same digits does. Where two axes have no
+     common ones and their sizes are almost the same, it is the element at the same place in memory.
   2. The axes of the result move as those of the operand. An axis of tokens that is taken apart into groups by its index
      has no motion: nothing follows.
 
@@ -22,6 +23,7 @@ from orderproof.theorems.facts.moved_fact import Axis, Dim, Motion, MovedFact, s
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, index, size_of
 from orderproof.theorems.facts.reindexing import with_single_axis
 from orderproof.theorems.operators.movement.parts import TAKEN_BY_INDEX, selected
+from orderproof.theorems.operators.movement.skewed import skewed
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import Operation
@@ -64,7 +66,14 @@ def view(call: OpenOperation) -> OpenFact:
 def reshaped(call: OpenOperation, fact: OpenFact, shape: Sequence[Term]) -> OpenFact:
     """The fact about a tensor with the same elements in the same order in another shape. Raises `NotCovered`."""
     equal_sizes = call.context.equal_sizes
-    common = refined(fact.sizes, tuple(size for size in shape if size is not ONE), equal_sizes)
+    new_sizes = tuple(size for size in shape if size is not ONE)
+    try:
+        common = refined(fact.sizes, new_sizes, equal_sizes)
+    except NotCovered:
+        places = skewed(fact.sizes, new_sizes, call.context)
+        if places is None:
+            raise
+        return fact.at([() if size is ONE else (size,) for size in shape], places)
     groups = [common[group] for group in _groups(common, shape, equal_sizes)]
     used = frozenset().union(*(part.variables for part in fact.parts))
     if not any(index(k).variables & used for k in range(len(fact.sizes))):

@@ -12,6 +12,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.logic.terms import TRUE
+from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.integer_values import known_literal
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value
@@ -35,6 +36,8 @@ class Operands:
         """The fact about an argument; that of a constant for a number."""
         if isinstance(argument, Node):
             return self.facts[self.nodes.index(argument)]
+        if isinstance(argument, OpaqueNumber):
+            return OpenFact(self.facts[0].dims, torch.float32)
         known = known_literal(argument)
         value: Value = known if known is not None else Cases(((TRUE, float(argument)),))
         return OpenFact(self.facts[0].dims, torch.float32, value=value)

@@ -38,6 +38,9 @@ _EXPONENTIAL = {"exp", "exp2"}  # of a masking value: it underflows to zero
 _ORDINARY_BELOW = {"sigmoid", "softplus", "relu", "tanh"}  # ordinary at any number that is not NaN, nor high
 
 
+_ZERO_IF_HIDDEN = {"sigmoid", "relu"}  # the sigmoid of a masking value underflows to zero
+
+
 _DIVISIONS = {"divide", "true_divide", "floor_divide"}
 
 
@@ -65,11 +68,7 @@ def ranges_of(call: OpenOperation, known: Sequence[Ranges], operands: Operands) 
             call.context.assume(FINITE_SCORES_ASSUMPTION)
         return Ranges(zero=own[0].hidden, unbounded=own[0].unbounded & ~own[0].low)
     if name in _ORDINARY_BELOW:
-        unbounded = (own[0].unbounded & ~own[0].low) | _anything(own[1:])
-        unbounded = unbounded | beyond_ordinary(*call.node.kwargs.values())
-        if name == "softplus" and not _is_moderate(call.argument(1, "beta", 1)):
-            unbounded = TRUE  # it rises with its argument only if beta is positive, and is divided by beta
-        return Ranges(zero=own[0].zero if name in _KEEPS_ZERO else FALSE, unbounded=unbounded)
+        return _of_numbers_below(call, own)
     unbounded = _anything(own) | beyond_ordinary(*call.node.kwargs.values())
     power = call.node.args[1] if name == "pow" else None
     if name in _KEEPS_ZERO or (isinstance(power, int | float) and power > 0):
@@ -80,6 +79,19 @@ def ranges_of(call: OpenOperation, known: Sequence[Ranges], operands: Operands) 
         divisors = own[1:2] if name in _DIVISIONS else own[:1] if name == "pow" else []
         unbounded = disjunction(unbounded, *(r.zero | r.tiny for r in (*known, *divisors)))
     return Ranges(unbounded=unbounded)
+
+
+def _of_numbers_below(call: OpenOperation, own: Sequence[Ranges]) -> Ranges:
+    """The ranges of a function that is ordinary at any number that is not NaN, nor high."""
+    unbounded = (own[0].unbounded & ~own[0].low) | _anything(own[1:])
+    unbounded = unbounded | beyond_ordinary(*call.node.kwargs.values())
+    if call.name == "softplus" and not _is_moderate(call.argument(1, "beta", 1)):
+        unbounded = TRUE  # it rises with its argument only if beta is positive, and is divided by beta
+    zero = own[0].zero if call.name in _KEEPS_ZERO else FALSE
+    if call.name in _ZERO_IF_HIDDEN and own[0].hidden is not FALSE:
+        call.context.assume(FINITE_SCORES_ASSUMPTION)
+        zero = zero | own[0].hidden
+    return Ranges(zero=zero, unbounded=unbounded)
 
 
 def _combined(

@@ -155,7 +155,7 @@ def cast(draw: Draw) -> Call:
 @drawn("Clip", versions=(23, 6))
 def clip(draw: Draw) -> Call:
     """Each limit or none; before version 11 they are attributes."""
-    x = draw.tensor(*draw.shape(), special=True)
+    x = np.nan_to_num(draw.tensor(*draw.shape(), special=True))  # the runtime cuts infinite numbers also without limits
     if draw.version < 11:
         return Call([x], draw.some(min=-0.5, max=0.7))
     limits = [draw.maybe(draw.tensor()) for _ in range(2)]
