@@ -255,10 +255,10 @@ class Relation:
 
     def _what_to_try(self) -> str:
         """Advice for a law that no rule shows and no run violates."""
-        mask = "write -inf or zero where the line must not read"
+        mask = "" if self.law.permutes_tokens else "; or hide with -inf or zero what the line must not read"
         if self.options.weights == "all":
-            return f"`--weights these` may prove it for the weights of the model, or {mask}"
-        return f"another `--length` may show one, or {mask}"
+            return f"`--weights these` may prove it for the weights of the model{mask}"
+        return f"another `--length` may show one{mask}"
 
     @property
     def _scope(self) -> Scope:
