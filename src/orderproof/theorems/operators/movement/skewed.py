@@ -5,6 +5,8 @@ and A * B = C * D. Let B be k * D + r with integers k and r. Then i * B + j = (k
 element is (k * i + q, r * i + j - q * D), where q is r * i + j divided by D and rounded down. If q is one of a few
 integers for all i and j, both indices are linear in each case. Where D is m * B, the element is (i / m, (i mod m) * B
 + j), and i mod m is one of m integers.
+
+Not machine-checked: this arithmetic of positions.
 """
 
 from __future__ import annotations
