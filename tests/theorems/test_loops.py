@@ -34,7 +34,7 @@ def test_the_reason_of_a_fixed_length_is_that_of_the_loop() -> None:
             states.append(state)
         return torch.stack(states, 1)
 
-    reason = "13 tokens only: the iterations of a loop of open length have different arguments"
+    reason = "13 tokens only: a loop of open length computes a number from its index: index a tensor"
     with pytest.raises(CaptureError, match=reason):
         _record(weighted)
 

@@ -6,7 +6,7 @@ element is (k * i + q, r * i + j - q * D), where q is r * i + j divided by D and
 integers for all i and j, both indices are linear in each case. Where D is m * B, the element is (i / m, (i mod m) * B
 + j), and i mod m is one of m integers.
 
-Not machine-checked: this arithmetic of positions.
+Not machine-checked: the arithmetic of positions.
 """
 
 from __future__ import annotations
