@@ -25,7 +25,6 @@ from orderproof.recording.loop_operators import LOOP_END, LOOP_STATE
 from orderproof.recording.loop_recording import Loops, RecordedLoop, renaming
 from orderproof.recording.open_sizes import LEAST_SIZE, OpaqueNumber, OpenSizes
 
-
 OPAQUE = (
     "a loop of open length computes a number from its index: index a tensor that is made before the loop, as "
     "`(torch.arange(n) / n)[i]`"
