@@ -137,7 +137,7 @@ def _remedy_of(found: FoundCause, run: PortRun) -> str:
 
 
 def _remedy_without_cause(run: PortRun, result: PortResult) -> str:
-    """What to compare where no setting explains a difference; empty if the law says what to do."""
+    """The advice where no setting explains a difference; empty if the law says what to do."""
     first = None if result.profile is None else result.profile.first
     if first is None or not run.explains:
         return ""
