@@ -51,6 +51,10 @@ def other_epsilon():
     return Block(eps=1e-6), torch.randn(2, 7, 16)
 
 
+def epsilon_of_keras():
+    return Block(eps=1e-3), torch.randn(2, 7, 16)
+
+
 def other_form():
     return Block(form="tanh"), torch.randn(2, 7, 16)
 
@@ -144,6 +148,7 @@ def test_an_equal_rewrite_passes_each_law_that_it_can_take(place: Path, name: st
 @pytest.mark.parametrize(
     ("against", "setting", "stated", "assumed"),
     [("block.py:other_epsilon", "epsilon of norm", "1e-05", "1e-06"),
+     ("block.py:epsilon_of_keras", "epsilon of norm", "1e-05", "0.001"),
      ("block.py:other_form", "GELU", "by the error function", "by a hyperbolic tangent")],
 )  # fmt: skip
 def test_the_setting_of_a_module_that_differs_is_named(

@@ -54,6 +54,7 @@ class ProofOptions:
 
 
 AS_GIVEN = ProofOptions()
+_NO_RULE = "has no rule"  # of an operator, in the reason of a walk
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,8 @@ class Relation:
             reason = f"{reason}; {hint}" if hint else reason
         program = other_program_in_float64(search) if search.disagreeing else ""
         reason = f"{program}: {reason}" if program else reason
-        return f"{reason}; no witness was found: {self._what_to_try()}"
+        to_try = "" if _NO_RULE in reason else f": {self._what_to_try()}"  # other weights need the rule too
+        return f"{reason}; no witness was found{to_try}"
 
     def _what_to_try(self) -> str:
         """Advice for a law that no rule shows and no run violates."""
