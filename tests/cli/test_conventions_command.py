@@ -92,7 +92,7 @@ def test_an_environment_of_a_library_is_listed_by_its_own_name(
         ((), "expected a function or a library, or --list; got none"),
         (("torch.spda",), "got 'torch.spda'; did you mean 'torch.sdpa'?"),
         (("torch", "--against", "torch.sdpa", "onnx"), "expected one function with --against; got 2"),
-        (("torch.sdpa", "--against", "torch"), "expected one function with --against; torch has 12"),
+        (("torch.sdpa", "--against", "torch"), "expected one function with --against; torch has 13"),
         (("FILE:nothing",), "expected a rotary function of vectors"),
         (("FILE:number",), "expected a function; got int"),
         (("FILE:hide",), "did you mean 'hides'"),
