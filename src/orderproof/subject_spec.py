@@ -300,7 +300,10 @@ def check_folder(path: Path, label: str) -> None:
     if path.suffix.lower() in PICKLE_SUFFIXES and _is_cut_archive(path):
         problem = "it is a zip archive whose end is missing, so the file is cut; copy, download or save it again"
     elif path.suffix.lower() in PICKLE_SUFFIXES:
-        problem = "a pickle can run code when it is opened, so it is not; convert the checkpoint to safetensors"
+        problem = (
+            "a pickle can run code when it is opened, so it is not; name a function that loads it, as file.py:name, or "
+            "convert the checkpoint to safetensors"
+        )
     elif path.is_file() and path.suffix == ".py":
         names = function_names(path)
         problem = f"expected {path}:NAME, a module in it or a function that returns one; got the file alone{names}"

@@ -23,17 +23,18 @@ DRAWN = np.random.default_rng(0).standard_normal((6, 16, 16)).astype("float32") 
 
 
 class Block(nn.Module):
-    def __init__(self, eps=1e-5, form="none", shift=1, width=16):
+    def __init__(self, eps=1e-5, form="none", shift=1, width=16, window=64):
         super().__init__()
         self.norm = nn.LayerNorm(16, eps=eps)
-        self.form, self.shift = form, shift
+        self.form, self.shift, self.window = form, shift, window
         self.weights = nn.Parameter(torch.from_numpy(DRAWN.copy()))
         self.head = nn.Parameter(torch.from_numpy(DRAWN[5, :, :width].copy()))
 
     def forward(self, x):
         y = self.norm(x * 0.01) if x.is_floating_point() else self.norm(self.weights[0][x])
         q, k, v = (y @ w for w in self.weights[1:4])
-        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(self.shift)
+        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device)
+        hidden = hidden.triu(self.shift) | hidden.tril(-self.window)
         y = y + (q @ k.mT / 4).masked_fill(hidden, float("-inf")).softmax(-1) @ v
         return (y + F.gelu(4 * (y @ self.weights[4]), approximate=self.form)) @ self.head
 
@@ -50,12 +51,20 @@ def other_epsilon():
     return Block(eps=1e-6), torch.randn(2, 7, 16)
 
 
+def epsilon_of_keras():
+    return Block(eps=1e-3), torch.randn(2, 7, 16)
+
+
 def other_form():
     return Block(form="tanh"), torch.randn(2, 7, 16)
 
 
 def seen_too_far():
     return Block(shift=2), torch.randn(2, 7, 16)
+
+
+def with_a_window():
+    return Block(window=3), torch.randn(2, 7, 16)
 
 
 def other_width():
@@ -139,6 +148,7 @@ def test_an_equal_rewrite_passes_each_law_that_it_can_take(place: Path, name: st
 @pytest.mark.parametrize(
     ("against", "setting", "stated", "assumed"),
     [("block.py:other_epsilon", "epsilon of norm", "1e-05", "1e-06"),
+     ("block.py:epsilon_of_keras", "epsilon of norm", "1e-05", "0.001"),
      ("block.py:other_form", "GELU", "by the error function", "by a hyperbolic tangent")],
 )  # fmt: skip
 def test_the_setting_of_a_module_that_differs_is_named(
@@ -150,6 +160,7 @@ def test_the_setting_of_a_module_that_differs_is_named(
     assert finding.port.explained
     (cause,) = finding.port.causes
     assert (cause.setting, cause.stated, cause.assumed) == (setting, stated, assumed)
+    assert finding.remedy == f"Let {setting} be as in the reference: {stated}."
 
 
 def test_a_difference_of_the_mask_is_found_at_its_first_token(place: Path) -> None:
@@ -157,7 +168,11 @@ def test_a_difference_of_the_mask_is_found_at_its_first_token(place: Path) -> No
     assert finding.verdict == "refuted"
     assert "differs from the first token on" in finding.reason
     assert "no setting was found that explains it" in finding.reason
+    assert "block.py:seen_too_far has the weights of the reference" in finding.remedy
     assert "compare what both compute after each layer" in finding.remedy
+    later = compared(place, "vectors", "block.py:with_a_window")
+    assert "differs from token 3 on" in later.reason
+    assert "compare the mask, the window and the positions of token 3 in both" in later.remedy
 
 
 def test_rows_of_different_lengths_are_compared_where_the_rewrite_takes_a_mask(place: Path) -> None:

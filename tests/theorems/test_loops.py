@@ -26,6 +26,19 @@ def test_a_loop_whose_iterations_may_differ_is_not_recorded_for_every_length(fun
         _record(function)
 
 
+def test_the_reason_of_a_fixed_length_is_that_of_the_loop() -> None:
+    def weighted(m: Program, x: torch.Tensor) -> torch.Tensor:
+        state, states = x[:, 0], []
+        for i, row in enumerate(x.unbind(1)):
+            state = state + row * (i / x.shape[1])
+            states.append(state)
+        return torch.stack(states, 1)
+
+    reason = "13 tokens only: a loop of open length computes a number from its index: index a tensor"
+    with pytest.raises(CaptureError, match=reason):
+        _record(weighted)
+
+
 def test_a_loop_is_recorded_once_whatever_its_length() -> None:
     cases = {case.name: case.function for case in [*LOOPS, *IN_CHUNKS]}
     (stacked,) = _record(cases["a recurrence whose outputs are stacked"])

@@ -83,7 +83,7 @@ def build_plain_subject(
         max_length=call.tokens if one_length or call.tokens != (length or prime) else None,
         device="cpu",
         draw=partial(call.examples.draw, call.rows),
-        load_summary=f"{str(examples.tensors[0].dtype).removeprefix('torch.')}, as given",
+        load_summary=f"{_precision(module, examples.tensors[0])}, as given",
         bind_inputs=partial(_bind_inputs, module, arguments),
         export_context=_export_context(original),
         output_axes={name: axes.rows_first() for name, axes in axes_of_outputs.items()},
@@ -100,6 +100,12 @@ def build_plain_subject(
         subject.bind_inputs = partial(_bind_inputs, subject.module, arguments)
     subject.build_adapter = partial(build_adapter, subject, original, arguments, roles)
     return subject
+
+
+def _precision(module: nn.Module, first: torch.Tensor) -> str:
+    """The dtype of the weights, or that of the first input for a module without any."""
+    dtype = next((x.dtype for x in module.parameters() if x.is_floating_point()), first.dtype)
+    return str(dtype).removeprefix("torch.")
 
 
 def _axes_of_outputs(

@@ -107,6 +107,10 @@ CONVENTIONS: dict[PortCauseName, str] = {  # the question of `orderproof convent
     "cache offset": "causal_past",
 }
 UNEXPLAINED = "No setting that was tried makes it: compare what both compute after each layer, for one token."
+SEES_OTHER_TOKENS = (
+    "No setting that was tried makes it. The tokens before token {first} agree: compare the mask, the window and the "
+    "positions of token {first} in both."
+)
 
 
 def remedy_text(run: PortRun, result: PortResult) -> str:
@@ -116,19 +120,35 @@ def remedy_text(run: PortRun, result: PortResult) -> str:
     if result.law.ability is None and run.needs_older_keys:
         keys = json.dumps(run.older_keys, default=str)
         return f"Add {keys} to config.json, or use a version of {run.engine.name} that reads rope_parameters."
-    texts = [
-        REMEDIES.get(each.candidate.cause, f"Read {each.candidate.setting} as the reference does.")
-        for each in result.explanation.causes
-    ]
+    texts = [_remedy_of(each, run) for each in result.explanation.causes]
     causes = (each.candidate.cause for each in result.explanation.causes)
     conventions = dict.fromkeys(CONVENTIONS[cause] for cause in causes if cause in CONVENTIONS)
     texts += [named_as_convention(*conventions)] if conventions else []
-    if not texts and run.explains and result.profile is not None and result.profile.first == 0:
-        target = run.engine.target and f"Check first that {run.engine.name} was made from this checkpoint. "
-        return f"{target}{UNEXPLAINED}"
     if texts and _older_keys_help(result):
         texts.append(f"Or add {json.dumps(run.older_keys, default=str)} to config.json.")
-    return " ".join(dict.fromkeys(texts)) or result.law.remedy
+    return " ".join(dict.fromkeys(texts)) or _remedy_without_cause(run, result) or result.law.remedy
+
+
+def _remedy_of(found: FoundCause, run: PortRun) -> str:
+    each = found.candidate
+    if not run.engine.reads_checkpoint:  # a rewrite reads no configuration
+        return f"Let {each.setting} be as in the reference: {each.stated}."
+    return REMEDIES.get(each.cause, f"Read {each.setting} as the reference does.")
+
+
+def _remedy_without_cause(run: PortRun, result: PortResult) -> str:
+    """The advice where no setting explains a difference; empty if the law says what to do."""
+    first = None if result.profile is None else result.profile.first
+    if first is None or not run.explains:
+        return ""
+    is_rewrite = not run.engine.reads_checkpoint
+    if first == 0:
+        same_weights = "has the weights of the reference" if is_rewrite else "was made from this checkpoint"
+        target = run.engine.target and f"Check first that {run.engine.name} {same_weights}. "
+        return f"{target}{UNEXPLAINED}"
+    of_prompt = result.call is not None and result.call.kind == "prefill"
+    says_settings = is_rewrite or result.law.name == "same_prefill"
+    return SEES_OTHER_TOKENS.format(first=first) if of_prompt and says_settings else ""
 
 
 def _older_keys_help(result: PortResult) -> bool:

@@ -25,6 +25,11 @@ from orderproof.recording.loop_operators import LOOP_END, LOOP_STATE
 from orderproof.recording.loop_recording import Loops, RecordedLoop, renaming
 from orderproof.recording.open_sizes import LEAST_SIZE, OpaqueNumber, OpenSizes
 
+OPAQUE = (
+    "a loop of open length computes a number from its index: index a tensor that is made before the loop, as "
+    "`(torch.arange(n) / n)[i]`"
+)
+
 
 class NotRolled(CaptureError):
     """The iterations of a loop differ; the message says how."""
@@ -130,7 +135,7 @@ class _Rolling:
         elif isinstance(other, Node):
             self._same_node(one, other, different)
         elif isinstance(other, OpaqueNumber) or isinstance(one, OpaqueNumber):
-            raise different
+            raise NotRolled(OPAQUE)
         elif isinstance(other, Term) or isinstance(one, Term):
             if self.renamed.term(as_term(one)) is not as_term(other):
                 raise different

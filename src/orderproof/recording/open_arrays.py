@@ -164,31 +164,21 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 _CREATES = {"ones", "zeros", "full", "eye", "identity", "tri", "arange"}
 
 
-def _operator(name: str) -> Callable[..., OpenArray]:
+def _operator(name: str, *, reflected: bool = False) -> Callable[..., OpenArray]:
     function = getattr(operator, name)
     divides = name in ("__truediv__", "__pow__")
 
-    def method(self: OpenArray, other: Any = None) -> OpenArray:
-        values = [self.tensor] if other is None else [self.tensor, _of_tensors(other)]
-        return OpenArray(function(*map(_real, _common(*values)) if divides else _common(*values)))
-
-    return method
-
-
-def _reflected(name: str) -> Callable[[OpenArray, Any], OpenArray]:
-    function = getattr(operator, name)
-    divides = name in ("__truediv__", "__pow__")
-
-    def method(self: OpenArray, other: Any) -> OpenArray:
-        values = _common(other, self.tensor)
-        return OpenArray(function(*map(_real, values) if divides else values))
+    def method(self: OpenArray, *other: Any) -> OpenArray:
+        values = _common(self.tensor, *_of_tensors(other))
+        values = list(map(_real, values)) if divides else values
+        return OpenArray(function(*reversed(values) if reflected else values))
 
     return method
 
 
 for _name in ("add", "sub", "mul", "truediv", "pow", "and", "or", "xor", "floordiv", "mod"):
     setattr(OpenArray, f"__{_name}__", _operator(f"__{_name}__"))
-    setattr(OpenArray, f"__r{_name}__", _reflected(f"__{_name}__"))
+    setattr(OpenArray, f"__r{_name}__", _operator(f"__{_name}__", reflected=True))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "invert"):
     setattr(OpenArray, f"__{_name}__", _operator(f"__{_name}__"))
 

@@ -165,7 +165,7 @@ def _record_branches(
                 not_rolled = reason_of(error)
                 continue
             if not_rolled and call.sizes.fixed:
-                raise CaptureError(f"{error}: {not_rolled}") from None
+                raise CaptureError(call.sizes.why_fixed(call.sizes.fixed[0], not_rolled)) from None
             raise
         cut_off |= {tuple(q.answer for q in one.questions): one for one in recording.cut_off}
         answers = call.next_answers()

@@ -131,11 +131,13 @@ class OpenSizes:
         """A condition that is not linear, at which a recording with kept sizes ended; empty if there is none."""
         return self.environment.unreadable
 
-    def why_fixed(self, name: str) -> str:
-        """Why a recording is for the example of one size only."""
+    def why_fixed(self, name: str, why_not_rolled: str = "") -> str:
+        """Why a recording is for the example of one size only; of a loop that was not rolled with that reason."""
         line = next(self.environment.fixed_at.get(s, "") for s, own in self._names.items() if own == name)
         words = {"batch": "rows"}.get(name, name)
         only = f"its recording is for {self.examples[name]} {words} only"
+        if why_not_rolled:
+            return f"{only}: {why_not_rolled}{line}"
         return f"{only}: the call uses their number{line}; operators of torch, as `torch.arange(n)`, leave it open"
 
     def conditions(self) -> list[Formula]:

@@ -25,6 +25,16 @@ def test_tokens_along_the_axis_of_rows_are_one_cause() -> None:
     assert "batch_first=True" in failed["batch"].remedy_diff
 
 
+def test_a_recurrent_decoder_with_exchanged_axes_has_one_cause() -> None:
+    torch.manual_seed(0)
+    laws = ["causal", "batch", "batch_composition"]
+    report = audit(nn.LSTM(4, 4), inputs=torch.randn(7, 2, 4), kind="decoder", laws=laws)
+    found = {f.law: f for f in report.findings if f.verdict != "not_applicable"}  # of the last state alone
+    assert (found["causal"].outcome, found["causal"].vacuous) == ("pass", True)
+    assert "--token-axis 0" in found["batch"].remedy
+    assert found["batch_composition"].same_cause_as == "OP204"
+
+
 def test_with_the_axis_stated_rows_are_independent() -> None:
     report = audit(_sequence_first(), inputs=torch.randn(7, 2, 16), kind="encoder", laws=LAWS, token_axis=0)
     assert {f.law for f in report.findings if f.outcome == "fail"} == {"permutation"}  # it has no positions

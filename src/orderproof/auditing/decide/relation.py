@@ -54,6 +54,7 @@ class ProofOptions:
 
 
 AS_GIVEN = ProofOptions()
+_NO_RULE = "has no rule"  # of an operator, in the reason of a walk
 
 
 @dataclass(frozen=True)
@@ -251,14 +252,15 @@ class Relation:
             reason = f"{reason}; {hint}" if hint else reason
         program = other_program_in_float64(search) if search.disagreeing else ""
         reason = f"{program}: {reason}" if program else reason
-        return f"{reason}; no witness was found: {self._what_to_try()}"
+        to_try = "" if _NO_RULE in reason else f": {self._what_to_try()}"  # other weights need the rule too
+        return f"{reason}; no witness was found{to_try}"
 
     def _what_to_try(self) -> str:
         """Advice for a law that no rule shows and no run violates."""
-        mask = "write -inf or zero where the line must not read"
+        mask = "" if self.law.permutes_tokens else "; or hide with -inf or zero what the line must not read"
         if self.options.weights == "all":
-            return f"`--weights these` may prove it for the weights of the model, or {mask}"
-        return f"another `--length` may show one, or {mask}"
+            return f"`--weights these` may prove it for the weights of the model{mask}"
+        return f"another `--length` may show one{mask}"
 
     @property
     def _scope(self) -> Scope:

@@ -12,9 +12,9 @@ from orderproof.report.place import shown_place
 
 _OF_BOTH_AXES = ("attention_pattern", "batch_composition")  # they compare tokens with rows
 _EXCHANGED_AXES = Remedy(
-    text="Rows see each other, and no token of a row sees another: the model has its tokens along axis 0. If the input "
-    "is [token, row, width], state --token-axis 0 (in Python token_axis=0). If it is [row, token, width], give the "
-    "model its rows first.",
+    text="Rows see each other, and no token of a row sees another: the model may have its tokens along axis 0. If the "
+    "input is [token, row, width], state --token-axis 0 (in Python token_axis=0). If it is [row, token, width], give "
+    "the model its rows first.",
     diff="-nn.TransformerEncoderLayer(width, heads)\n+nn.TransformerEncoderLayer(width, heads, batch_first=True)",
 )
 
@@ -85,7 +85,7 @@ def with_causes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def _of_exchanged_axes(findings: Sequence[Finding]) -> list[Finding]:
     """The findings; with exchanged axes that of `batch` names the axis, and is the cause of others."""
     rows = next((f for f in findings if f.law == "batch" and f.verdict == "refuted" and not f.expectation_met), None)
-    if rows is None or not any(f.vacuous and not f.expectation_met for f in findings):
+    if rows is None or not any(f.vacuous for f in findings):
         return list(findings)
     names_axis = {"remedy": _EXCHANGED_AXES.text, "remedy_diff": _EXCHANGED_AXES.diff}
     found = []

@@ -100,7 +100,10 @@ def _read(path: Path) -> Any:
     try:
         model = onnx.load(str(path))
     except Exception as error:  # protobuf and onnx raise errors of many classes for a damaged file
-        raise SubjectError(f"{path}: it cannot be read as an ONNX file: {first_line(error)}") from error
+        raise SubjectError(
+            f"{path}: it cannot be read as an ONNX file, which may be cut; export, copy or download it again "
+            f"({first_line(error)})"
+        ) from error
     if not model.graph.node:
         raise SubjectError(f"{path}: it cannot be read as an ONNX file: its graph has no nodes")
     return with_safe_softmax(inliner.inline_local_functions(model) if model.functions else model)

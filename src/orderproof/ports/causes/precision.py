@@ -11,7 +11,7 @@ import torch
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults, with_values
 from orderproof.ports.reference import Change, Reference
 
-EPSILONS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7)
+EPSILONS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-3)  # the last one is that of Keras
 
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:

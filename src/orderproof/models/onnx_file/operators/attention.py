@@ -38,8 +38,9 @@ def attention(call: Operation) -> list[Value]:
     if causal and lengths is not None:
         raise call.refuse("nonpad_kv_seqlen together with is_causal")
     if mask is not None and mask.dtype is not torch.bool:
+        # the finding onnxruntime_integer_mask_causal
         if not mask.is_floating_point() and (causal or lengths is not None):
-            raise call.refuse("a mask of integers together with is_causal or nonpad_kv_seqlen")  # see findings
+            raise call.refuse("a mask of integers together with is_causal or nonpad_kv_seqlen")
         mask = mask.to(q.dtype)
     if mask is not None and mask.shape[-1] != k.shape[2]:
         fill = False if mask.dtype is torch.bool else -torch.inf
