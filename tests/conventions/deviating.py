@@ -7,18 +7,19 @@ from torch import Tensor
 
 
 def attention(
-    query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None, sinks=None
-):
+    query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None, sinks=None,
+    query_lengths=None,
+):  # fmt: skip
     """The usual conventions: True is seen, causal is aligned to the last key, a window counts the token itself."""
-    return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths, sinks)
+    return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths, sinks, query_lengths)
 
 
 def attend(
     query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None,
-    sinks=None, *,
+    sinks=None, query_lengths=None, *,
     true_hides=False, added=False, multiplied=False, offset=None, capped_last=False, default=None, narrow=False,
     rows_first=False, window_behind=None, mask_only=False, flag_only=False, zeros=False, floor=None, take_turns=False,
-    right=False, heads_of_mask=False, no_sinks=False, whole_masks=False,
+    right=False, heads_of_mask=False, no_sinks=False, whole_masks=False, pads_attend=False,
 ):  # fmt: skip
     queries, keys = query.shape[2], key.shape[2]
     if key.shape[1] != query.shape[1]:
@@ -46,6 +47,7 @@ def attend(
         behind = window - 1 if window_behind is None else window + window_behind
         hidden = hidden | (place < -behind) | (place > behind)
     scores = scores.masked_fill(hidden | pads_of(lengths, keys, right=right), least)
+    scores = scores.masked_fill(pads_of(None if pads_attend else query_lengths, queries, right=False).mT, least)
     if soft_cap and capped_last:
         scores = soft_cap * torch.tanh(scores / soft_cap)
     scores = with_sinks(scores, None if no_sinks else sinks)
@@ -85,9 +87,10 @@ def deviating(**own):
     """The usual function with one deviation."""
 
     def own_attention(
-        query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None, sinks=None
-    ):
-        return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths, sinks, **own)
+        query, key, value, mask=None, causal=False, scale=None, window=None, soft_cap=None, lengths=None, sinks=None,
+        query_lengths=None,
+    ):  # fmt: skip
+        return attend(query, key, value, mask, causal, scale, window, soft_cap, lengths, sinks, query_lengths, **own)
 
     return own_attention
 
@@ -121,6 +124,7 @@ DEVIATIONS = {
     "masked_rows_are_means": ({"floor": -1e4}, {"masked_row": "the mean of all values"}),
     "sinks_left_out": ({"no_sinks": True}, {"sinks": "ignored"}),
     "masks_of_every_query": ({"whole_masks": True}, {"mask_of_four_axes": "refused"}),
+    "queries_of_pads_attend": ({"pads_attend": True}, {"query_lengths": "what others give"}),
     "heads_in_turns": ({"take_turns": True}, {"grouped_heads": "in turns"}),
     "pads_on_the_left": ({"right": True}, {"lengths": "the last keys; queries of pads give what others give"}),
 }
@@ -175,7 +179,7 @@ def rotate(x: Tensor, positions: Tensor, *, halves=True, sign=1.0, base=10_000.0
 ROTATIONS = {
     "neighbours": ({"halves": False}, {"pairs": "neighbours"}),
     "backwards": ({"sign": -1.0}, {"direction": "from the second element to the first"}),
-    "another_base": ({"base": 500_000.0}, {"base": "5e+05"}),
+    "another_base": ({"base": 500_000.0}, {"rotary_base": "5e+05"}),
     "a_part": ({"part": 4}, {"rotated_part": "the first 4 of 8 elements"}),
     "narrow": ({"narrow": True}, {"narrow_angles": "positions are rounded to bfloat16"}),
 }

@@ -32,11 +32,17 @@ USUAL = {
     "mask_of_two_axes": "[query, key]",
     "masked_row": "NaN",
     "narrow_scores": "kept wider until the softmax",
+    "query_lengths": "NaN",
     "sinks": "a score without a key, which takes part of the softmax",
     "smallest_number_row": "the mean of all values",
     "soft_cap": "before the mask",
     "window": "itself, 1 before and 0 after (causal); itself, 1 before and 1 after (both sides)",
 }
+INSTALLED = [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "torch_compiled" else [])
+    for name, each in libraries().items()
+    if each.version_here
+]
 # A deviation that a question cannot leave alone: what it changes besides.
 MASKS = {
     "mask_and_causal",
@@ -52,8 +58,8 @@ ALSO = {
     "mask_multiplied": MASKS | {"float_mask"},
     "causal_to_the_first_key": {"causal_more_queries"},
     "causal_replaces_mask": MASKS | {"integer_mask", "float_mask"},
-    "masked_rows_are_zeros": {"causal_more_queries"},
-    "masked_rows_are_means": {"causal_more_queries"},
+    "masked_rows_are_zeros": {"causal_more_queries", "query_lengths"},
+    "masked_rows_are_means": {"causal_more_queries", "query_lengths"},
 }
 
 
@@ -148,12 +154,20 @@ def test_names_are_looked_up():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("library", [name for name, each in libraries().items() if each.version_here])
+@pytest.mark.parametrize("library", INSTALLED)
 def test_every_function_of_a_library_answers_what_it_takes(library):
     for found in measure(find_functions([library])).functions:
         decided = [text for text in found.answers.values() if text not in ("takes none", "refused")]
         assert len(decided) >= (1 if found.kind == "positions" else 3), found
         assert not any("not done" in text for text in decided)
+
+
+def test_a_window_that_hides_nothing_is_ignored():
+    def attention(query, key, value, window=None, causal=False):
+        return deviating.attention(query, key, value, causal=causal)
+
+    found = answers_of(own_attention(attention, "f", ""))
+    assert found["window"] == "ignored (causal); ignored (both sides)"
 
 
 def test_functions_are_compared_in_what_both_take():

@@ -105,7 +105,8 @@ def check_port_options(
         find_engines(name)
     if spec is None:
         raise UsageError(
-            "expected a subject with --against: arch:NAME or a checkpoint folder; the bundled model has no head"
+            "expected a subject with --against: arch:NAME, a checkpoint folder, or file.py:name with a rewrite; the "
+            "bundled model has no head"
         )
     given = {
         "--certificate": certificate,

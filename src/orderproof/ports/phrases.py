@@ -98,7 +98,7 @@ REMEDIES: dict[PortCauseName, str] = {
 }
 CONVENTIONS: dict[PortCauseName, str] = {  # the question of `orderproof conventions` about it
     "window": "window",
-    "rotary base": "base",
+    "rotary base": "rotary_base",
     "rotary layout": "pairs",
     "partial rotary": "rotated_part",
     "softcap": "soft_cap",

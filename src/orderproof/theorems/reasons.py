@@ -15,6 +15,15 @@ from orderproof.theorems.walks.operation import operator_of
 MAX_TEXT = 60  # characters of a formula in a reason
 NEAR = 60  # operators before the output that are looked at
 _SOFTMAX = {"softmax", "_softmax", "_safe_softmax"}
+_JOINS = {"cat", "stack"}
+_PARTS = (
+    "the rules show that both runs agree at some tokens only: compute all tokens by one operator, or in a loop "
+    "`for i in range(n)`, where parts of the tokens are computed one by one"
+)
+_CONDITION = (
+    "the rules show that both runs agree only under a condition on inputs or sizes: choose tokens by a mask, not by an "
+    "index that is computed"
+)
 _NO_MASK = (
     "the rules know no mask of these scores: mask them by positions that are compared as integers, as `j <= i` or "
     "`torch.tril` does, and fill with float('-inf')"
@@ -35,10 +44,7 @@ def why_not_shown(fact: OpenFact, node: Node, facts: Mapping[Node, OpenFacts]) -
         where = str(fact.same)
         if len(where) <= MAX_TEXT:
             return node, f"the rules show that both runs agree only where {where}"
-        return node, (
-            "the rules show that both runs agree at some tokens only: compute all tokens by one operator, or in a loop "
-            "`for i in range(n)`, where parts of the tokens are computed one by one"
-        )
+        return node, _PARTS if operator_of(node) in _JOINS else _CONDITION
     for softmax in _softmaxes_before(node):
         scores, weights = (facts.get(x) for x in (softmax.args[0], softmax))  # type: ignore[arg-type]
         if isinstance(scores, OpenFact) and isinstance(weights, OpenFact) and scores.same is not FALSE:

@@ -21,6 +21,22 @@ ODD = np.array([-np.inf, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3e9, -3e9, np.inf, np.
 IMAGE = draw.normal(size=(2, 9, 8, 4)).astype("float32")
 KERNEL = draw.normal(size=(3, 3, 4, 6)).astype("float32")
 
+
+@jax.custom_vjp
+def doubled(x: Any) -> Any:
+    return jnp.sin(x) * 2
+
+
+doubled.defvjp(lambda x: (doubled(x), x), lambda x, given: (given * jnp.cos(x),))
+
+
+@jax.custom_jvp
+def tripled(x: Any) -> Any:
+    return jnp.sin(x) * 3
+
+
+tripled.defjvp(lambda primals, tangents: (tripled(*primals), tangents[0]))
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     **{
         name: (getattr(jnp, name), (X,))
@@ -96,6 +112,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "einsum": (lambda x, y: (jnp.einsum("abc,abd->acd", x, y), jnp.einsum("abc,dbc->ad", x, y),
                              jnp.einsum("abc,adc->abd", x, y), jnp.einsum("abc,abc->", x, y),
                              jnp.einsum("abc,def->abcdef", x, y[:1, :1])), (X, Y)),
+    "products_in_precisions": (lambda x, m: (jnp.dot(x, m, precision="highest"), lax.dot_general(
+        x, m, (((2,), (0,)), ((), ())), preferred_element_type="float32")), (X, M)),
     "integer_product": (lambda x, y: x @ y.T, (I, J)),
     "product_in_bfloat16": (lambda x, m: (x.astype("bfloat16") @ m.astype("bfloat16")).astype("float32"), (X, M)),
     "convolution": (lambda x, k: lax.conv_general_dilated(x, k, (2, 1), "SAME", dimension_numbers=(
@@ -127,6 +145,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "switch": (lambda x, i: lax.switch(i[0, 0], [jnp.sin, jnp.cos, jnp.tanh], x), (X, I)),
     "jit": (jax.jit(lambda y: jnp.sin(y) + 1), (X,)),
     "remat": (jax.checkpoint(lambda y: jnp.tanh(y) * 2), (X,)),
+    "custom_vjp": (doubled, (X,)),
+    "custom_jvp": (jax.vmap(tripled), (X,)),
     "vmap": (jax.vmap(lambda y: jnp.cumsum(y, 0) @ y.T), (X,)),
     "grad": (jax.grad(lambda y: (jnp.tanh(y) ** 2).sum()), (X,)),
     "random": (lambda x: x + jax.random.normal(jax.random.key(3), x.shape), (X,)),

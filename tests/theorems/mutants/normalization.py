@@ -23,9 +23,9 @@ MUTANTS = [
         ),
         M(
             "statistics_of_the_batch",
-            "stored or fact.same is not TRUE or fact.unbounded is not FALSE or fact.hidden is not FALSE",
-            "stored",
-            program="statistics of the batch",
+            "d != 1",
+            "d > 1",
+            program="norm of each feature of all rows",
             quick=True,
         ),
         M(

@@ -18,6 +18,11 @@ def scaled(m: Program, x: Tensor) -> Tensor:
 
 
 PROGRAMS = [
+    Case("norm of each row and feature", lambda m, x: F.instance_norm(x.mT).mT, frozenset({"batch"}), least=2),
+    Case("norm of each token", lambda m, x: F.instance_norm(m.first(x)), frozenset({"causal", "batch"})),
+    Case(
+        "norm of each feature of all rows", lambda m, x: F.batch_norm(x.mT, None, None, training=True).mT, frozenset()
+    ),
     Case(
         "features of a large variance",
         lambda m, x: F.batch_norm(x.mT, torch.zeros(6), torch.full((6,), 1e9)).mT,

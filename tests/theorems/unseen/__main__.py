@@ -5,7 +5,7 @@
     python -m tests.theorems.unseen --markdown docs/evidence/faults/unseen_modules.md     write the page
     python -m tests.theorems.unseen --open ...               decide only what was open at first, and take over the rest
 
-All of them take some six minutes of processor time.
+All of them take some five minutes of processor time.
 """
 
 from __future__ import annotations

@@ -75,12 +75,12 @@ def group_norm_of_moved(step: Step) -> list[Derived]:
 
 
 def batch_norm(step: Step) -> list[Derived]:
-    """Normalization with stored statistics, or of a tensor that agrees everywhere with its own."""
+    """Normalization with stored statistics, or with those of all elements of a channel."""
+    others = [other for other in step.arguments(1) if isinstance(other, Fact)]
     if step.name == "batch_norm" and step.argument(5, "training", False):
         stored = step.argument(3, "running_mean") is not None or step.argument(4, "running_var") is not None
-        whole = step.fact(0).same is TRUE and step.fact(0).ordinary is TRUE
-        require(whole and not stored, "batch norm with its own statistics")
-    others = [other for other in step.arguments(1) if isinstance(other, Fact)]
+        require(not stored, "batch norm writes its statistics")
+        return whole_rows(step, step.fact(0), [d for d in range(len(step.shape)) if d != 1], others=others)
     require(all(other.same is TRUE for other in others), "a parameter of it differs")
     element = read(step.fact(0), step.all_digits(), step.equal)
     rest = [Derived(Predicates()) for _ in step.claims[1:]]

@@ -19,6 +19,7 @@ from orderproof.records.conventions import FunctionKind
 WIDTH = 8  # of queries, keys and values; no question has more keys
 OPTIONS = (
     "mask", "causal", "scale", "window", "soft_cap", "lengths", "sinks",
+    "query_lengths",  # of rows, apart from those of keys
     "past",  # keys and values of earlier calls
     "grouped",  # fewer heads of keys
     "scores",  # queries and keys other than zeros

@@ -26,6 +26,7 @@ NAMES = {
     "soft_cap": ("softcap", "soft_cap", "logit_cap", "logits_soft_cap", "softclamp_value"),
     "sinks": ("sinks", "sink", "attention_sinks", "sink_bias"),
     "lengths": ("lengths", "seq_lens", "seqlens", "key_lengths", "kv_lengths", "key_value_seq_lengths"),
+    "query_lengths": ("query_lengths", "q_lengths", "query_seq_lengths"),
 }
 
 

@@ -152,7 +152,7 @@ class Side:
     def _result(self, name: str, arguments: dict[str, Any]) -> Any:
         kind, _, _, function = self.functions[name]
         tensors = [arguments.pop(each) for each in TENSORS[kind]]
-        if kind == "attention" and self.array is _jax_array:
+        if kind == "attention" and type(tensors[0]).__module__.startswith("jax"):
             return _compiled_by_jax(function, tensors, arguments)
         return function(*tensors, **arguments)
 

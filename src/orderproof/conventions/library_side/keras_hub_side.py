@@ -34,6 +34,15 @@ def _rotate(x: Any, positions: Any) -> Any:
     return ops.transpose(module(moved, positions=positions), (0, 2, 1, 3))
 
 
+def _compiled(function: Any) -> Any:
+    """The function as one program on JAX, as in a model: operators that are compiled one by one take longer."""
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    return jax.jit(function)
+
+
 def functions() -> dict[str, Any]:
     """Each function: kind, options, axes, function."""
     learned, sines = keras_hub.layers.PositionEmbedding(LENGTH), keras_hub.layers.SinePositionEncoding()
@@ -43,7 +52,7 @@ def functions() -> dict[str, Any]:
         return lambda positions: module(ops.zeros((1, positions.shape[0], WIDTH)), positions=positions)[0]
 
     return {
-        "rotary": ("rotation", "rows", "[row, token, head, width]", _rotate),
+        "rotary": ("rotation", "rows", "[row, token, head, width]", _compiled(_rotate)),
         "position_embedding": ("positions", "", "[token, width]", look_up(learned)),
         "sine_encoding": ("positions", "", "[token, width]", look_up(sines)),
     }

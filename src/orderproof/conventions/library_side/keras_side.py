@@ -14,6 +14,8 @@ REQUIREMENTS = ("keras==3.15.1", "numpy==2.4.6")
 VARIANTS = {
     "keras_jax": ({"KERAS_BACKEND": "jax"}, ("jax==0.10.2",)),
     "keras_torch": ({"KERAS_BACKEND": "torch"}, ("torch==2.13.0",)),
+    "keras_numpy": ({"KERAS_BACKEND": "numpy"}, ("jax==0.10.2",)),
+    "keras_openvino": ({"KERAS_BACKEND": "openvino"}, ("openvino==2026.4.1",)),
     "keras_tensorflow": ({"KERAS_BACKEND": "tensorflow"}, ("tensorflow==2.21.0",)),
 }
 LENGTH, WIDTH = 16, 8  # of a table
@@ -49,7 +51,11 @@ def _layer(query: Any, key: Any, value: Any, *, as_padding: bool = False, **opti
     for weight in module.weights:  # projections that change nothing
         weight.assign(np.eye(heads * width).reshape(weight.shape))
     mask = options.get("mask")
+    if as_padding and mask is not None and len(mask.shape) != 2:
+        raise TypeError("a padding mask is [row, key]")
     named = {"key_mask": mask} if as_padding else {"attention_mask": mask}
+    if "query_lengths" in options:
+        named["query_mask"] = ops.arange(query.shape[2])[None] < ops.cast(options["query_lengths"], "int32")[:, None]
     found = module(*given, use_causal_mask=options.get("causal", False), **named)
     return ops.transpose(ops.reshape(found, (rows, -1, heads, width)), (0, 2, 1, 3))
 
@@ -62,7 +68,7 @@ def functions() -> dict[str, Any]:
     flags = "mask causal scale soft_cap grouped"
     return {
         "dot_product_attention": ("attention", flags, axes, _attend),
-        "multihead": ("attention", "mask causal", joined, _layer),
+        "multihead": ("attention", "mask causal query_lengths", joined, _layer),
         "multihead_padding": ("attention", "mask causal", joined, partial(_layer, as_padding=True)),
         "embedding": ("positions", "", "[token, width]", table),
     }

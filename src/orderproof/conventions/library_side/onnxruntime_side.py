@@ -14,7 +14,7 @@ import onnxruntime
 PACKAGE = "onnxruntime"
 REQUIREMENTS = ("onnxruntime==1.32.0", "onnx==1.23.2", "ml-dtypes==0.6.0", "numpy==2.4.6")
 ARRAYS = "numpy"
-OPSETS = (23, 24)
+OPSETS = (23, 24, 25)
 DOMAIN, OWN_OPSET = "com.microsoft", 17
 
 _spec: Any = spec_from_file_location("onnx_node", Path(__file__).with_name("onnx_node.py"))

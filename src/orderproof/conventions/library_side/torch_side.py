@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -16,7 +16,8 @@ ARRAYS = "torch"
 LENGTH, WIDTH = 16, 8  # of a table
 
 
-def _sdpa(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
+def sdpa(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
+    """Scaled dot product attention."""
     return scaled_dot_product_attention(
         query, key, value, options.get("mask"), is_causal=options.get("causal", False), scale=options.get("scale"),
         enable_gqa=options.get("grouped", False),
@@ -25,23 +26,30 @@ def _sdpa(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
 
 def _on(backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
     with sdpa_kernel(backend):
-        return _sdpa(query, key, value, **options)
+        return sdpa(query, key, value, **options)
 
 
-def _flex(query: Tensor, key: Tensor, value: Tensor, *, compiled: bool = False, **options: Any) -> Tensor:
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # slow to import
+def flex(query: Tensor, key: Tensor, value: Tensor, *, attend: Any = None, **options: Any) -> Tensor:
+    """Flex attention; `attend`: another form of it, as compiled."""
+    from torch.nn.attention.flex_attention import flex_attention  # slow to import
 
     blocks = None
     if (mask := options.get("mask")) is not None:
         if mask.dtype is not torch.bool:
             raise TypeError("a mask function gives booleans")
-        rows, heads, queries, keys = (*query.shape[:3], key.shape[2])
-        whole = mask[(None,) * (4 - mask.dim())].expand(rows, heads, queries, keys)
-        blocks = create_block_mask(lambda b, h, q, kv: whole[b, h, q, kv], rows, heads, queries, keys, device="cpu")
-    function: Any = torch.compile(flex_attention, dynamic=True) if compiled else flex_attention
-    grouped = options.get("grouped", False)
+        blocks = _blocks(tuple(mask.flatten().tolist()), mask.shape, *query.shape[:3], key.shape[2])
+    function, grouped = attend or flex_attention, options.get("grouped", False)
     found: Tensor = function(query, key, value, block_mask=blocks, scale=options.get("scale"), enable_gqa=grouped)
     return found
+
+
+@lru_cache(maxsize=4)  # one mask is asked about in several dtypes
+def _blocks(values: tuple[bool, ...], shape: tuple[int, ...], rows: int, heads: int, queries: int, keys: int) -> Any:
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    whole = torch.tensor(values).view(shape)[(None,) * (4 - len(shape))].expand(rows, heads, queries, keys)
+    mask = whole.contiguous()  # masks of equal axes are traced once
+    return create_block_mask(lambda b, h, q, kv: mask[b, h, q, kv], rows, heads, queries, keys, device="cpu")
 
 
 def _multihead(
@@ -99,9 +107,10 @@ def functions() -> dict[str, Any]:
     found: dict[str, Any] = {
         "embedding": ("positions", "", "[token, width]", table),
         "indexing": ("positions", "", "[token, width]", lambda positions: table.weight[positions]),
-        "sdpa": ("attention", flags, axes, _sdpa),
+        "sdpa": ("attention", flags, axes, sdpa),
         "sdpa_math": ("attention", flags, axes, partial(_on, SDPBackend.MATH)),
-        "flex": ("attention", "mask scale grouped", axes, _flex),
+        "sdpa_flash": ("attention", flags, axes, partial(_on, SDPBackend.FLASH_ATTENTION)),
+        "flex": ("attention", "mask scale grouped", axes, flex),
         "multihead": ("attention", "mask causal", joined, _multihead),
         "multihead_weights": ("attention", "mask causal", joined, partial(_multihead, need_weights=True)),
         "multihead_padding": ("attention", "mask", joined, partial(_multihead, as_padding=True)),

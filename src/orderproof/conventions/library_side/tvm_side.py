@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,29 +14,29 @@ REQUIREMENTS = ("apache-tvm==0.27.0.post1", "ml-dtypes==0.6.0", "numpy==2.4.6")
 ARRAYS = "numpy"
 
 
-def _run(arrays: dict[str, Any], node: Any) -> Any:
-    variables = {name: relax.Var(name, relax.TensorType(x.shape, x.dtype.name)) for name, x in arrays.items()}
+@cache  # a question may be asked again, and compiling is most of its time
+def _machine(arrays: tuple[tuple[str, tuple[int, ...], str], ...], options: tuple[tuple[str, Any], ...]) -> Any:
+    """Attention of arrays (name, shape, dtype), compiled."""
+    variables = {name: relax.Var(name, relax.TensorType(shape, dtype)) for name, shape, dtype in arrays}
+    own: dict[str, Any] = dict(options)
+    if "scale" in own:
+        own["scale"] = tvm.tirx.FloatImm("float32", own["scale"])
     builder = relax.BlockBuilder()
     with builder.function("main", list(variables.values())):
         with builder.dataflow():
-            output = builder.emit_output(node(variables))
+            output = builder.emit_output(relax.op.nn.attention(*variables.values(), **own))
         builder.emit_func_output(output)
-    machine = relax.VirtualMachine(tvm.compile(builder.get(), target="llvm"), tvm.cpu())
-    return machine["main"](*(tvm.runtime.tensor(np.ascontiguousarray(x)) for x in arrays.values())).numpy()
+    return relax.VirtualMachine(tvm.compile(builder.get(), target="llvm"), tvm.cpu())
 
 
 def _attend(query: Any, key: Any, value: Any, **options: Any) -> Any:
     arrays = {name: x.transpose(0, 2, 1, 3) for name, x in (("query", query), ("key", key), ("value", value))}
     arrays |= {"bias": options["mask"]} if "mask" in options else {}
-    causal = {"causal_mask": options["causal"]} if "causal" in options else {}
-    scale = {"scale": tvm.tirx.FloatImm("float32", options["scale"])} if "scale" in options else {}
-    window = {"window_size": options["window"]} if "window" in options else {}
-
-    def node(x: dict[str, Any]) -> Any:
-        more = {**causal, **scale, **window}
-        return relax.op.nn.attention(x["query"], x["key"], x["value"], x.get("bias"), **more)
-
-    return _run(arrays, node).transpose(0, 2, 1, 3)
+    named = {"causal": "causal_mask", "scale": "scale", "window": "window_size"}
+    own = tuple((named[name], x) for name, x in sorted(options.items()) if name in named)
+    machine = _machine(tuple((name, x.shape, x.dtype.name) for name, x in arrays.items()), own)
+    given = (tvm.runtime.tensor(np.ascontiguousarray(x)) for x in arrays.values())
+    return machine["main"](*given).numpy().transpose(0, 2, 1, 3)
 
 
 def functions() -> dict[str, Any]:

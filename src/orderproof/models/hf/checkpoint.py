@@ -27,6 +27,7 @@ from orderproof.models.hf.token_inputs import input_embeddings
 from orderproof.models.hf.tokenizer import load_tokenizer
 from orderproof.models.hf.weight_source import WeightSource
 from orderproof.models.subject import Subject
+from orderproof.recording.late_dynamo import late_dynamo
 from orderproof.registry import did_you_mean
 from orderproof.subject_spec import PICKLE_SUFFIXES, WEIGHTS_FILE, check_folder
 
@@ -240,7 +241,8 @@ def _load_pretrained(
         **more,
     }
     try:
-        model, report = source.load_model(chosen, options)
+        with late_dynamo():  # transformers initialises weights on the meta device, whose operators are marked
+            model, report = source.load_model(chosen, options)
     except OrderproofError:
         raise
     except Exception as error:  # a third-party loader: anything may come

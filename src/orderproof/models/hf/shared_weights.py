@@ -66,7 +66,7 @@ def saved_and_loaded(model: Any) -> Any:
 
 
 def _loaded(model: Any, config: Any, state: Mapping[str, Tensor], dtype: torch.dtype) -> Any:
-    with suppress_warnings():
+    with suppress_warnings(), late_dynamo():
         loaded, report = type(model).from_pretrained(
             None, config=config, state_dict={name: _in_dtype(value, dtype) for name, value in state.items()},
             dtype=dtype, attn_implementation=model.config._attn_implementation, output_loading_info=True,

@@ -12,6 +12,25 @@ from tests.models.onnx_file.sweep.compare import NO_KERNEL, OTHER, REFUSED, RUNT
 _TYPE = re.compile(r"numbers of type (STRING|UINT\d+)|not implemented for '(UInt\d+)'|has (text)s")
 COMMAND = "python -m tests.models.onnx_file.sweep --markdown docs/evidence/onnx/operators.md"
 
+NOTES = """
+## Where the runtime and the standard differ
+
+What the translation does is in brackets.
+
+- `Attention` with a causal flag or lengths and a mask of integers: `findings/onnxruntime_integer_mask_causal.sh`
+  (refused).
+- `Attention` and a mask of the least number: `findings/onnxruntime_least_number_row.sh`.
+- `MultiHeadAttention`, `unidirectional`, more keys than queries: `findings/onnxruntime_last_query_sees_all.sh`
+  (refused).
+- `DynamicQuantizeLSTM` with several threads: `findings/onnxruntime_quantized_lstm_threads.sh` (one thread is compared).
+- `Slice` backward to the largest integer: the standard cuts that end to the last place, which gives one entry or none;
+  the runtime goes to the first place (as the runtime).
+- Sums of nothing: `MatMulInteger` and `QLinearMatMul` leave numbers unset, `Einsum` of integers and
+  `InstanceNormalization` end the process, and `ReduceMean` gives 0 (not drawn; `ReduceMean` is refused).
+- `Sign` of NaN is NaN (0 in torch). `Clip` without a limit cuts infinite numbers to the largest one, as the standard
+  says (they stay).
+"""
+
 
 def page(found: Mapping[tuple[str, str], Sequence[Outcome]], calls: int) -> str:
     """The page, in Markdown."""
@@ -52,7 +71,7 @@ For {count[NO_KERNEL]} combinations of types the runtime has no kernel.
     wrong = [((domain, name), x) for (domain, name), each in found.items() for x in each if x.result == OTHER]
     lines += ["", "## Differences", ""]
     lines += [f"- {name}, {dict(x.kinds)}, version {x.version}: {x.reason}" for (_, name), x in wrong] or ["None."]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + NOTES
 
 
 def _kinds(found: Sequence[Outcome], without: Sequence[Outcome] = ()) -> str:

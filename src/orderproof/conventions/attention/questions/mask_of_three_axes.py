@@ -3,15 +3,17 @@
 import torch
 
 from orderproof.conventions.attention.function import AttentionFunction
-from orderproof.conventions.attention.mask_reading import KEYS, hiding_mask
+from orderproof.conventions.attention.mask_reading import hiding_mask
 from orderproof.conventions.question import OTHER, Question, same
+
+COUNT = 4  # of rows, heads, queries and keys; torch's fast path needs an even number of heads
 
 
 def _ask(function: AttentionFunction) -> str:
-    each = torch.eye(KEYS)
-    visible = each.bool()[:, None].expand(KEYS, KEYS, KEYS)  # entry i shows key i to every query
+    each = torch.eye(COUNT)
+    visible = each.bool()[:, None].expand(COUNT, COUNT, COUNT)  # entry i shows key i to every query
     mask = torch.stack([hiding_mask(function, part) for part in visible])
-    weights = function.weights(KEYS, KEYS, rows=KEYS, heads=KEYS, mask=mask)
+    weights = function.weights(COUNT, COUNT, rows=COUNT, heads=COUNT, mask=mask)
     if same(weights, each[None, :, None].expand_as(weights)):
         return "[head, query, key]"
     return "[row, query, key]" if same(weights, each[:, None, None].expand_as(weights)) else OTHER

@@ -6,7 +6,7 @@ from orderproof.conventions.attention.function import AttentionFunction
 from orderproof.conventions.question import OTHER, REFUSED, Question
 from orderproof.models.own_errors import raise_own_error
 
-PLACE = 4  # of the query, in 8 tokens
+TOKENS, PLACE = 8, 4  # the query is in the middle
 
 
 def _ask(function: AttentionFunction) -> str:
@@ -21,7 +21,7 @@ def _seen(function: AttentionFunction, *, sided: bool) -> str:
     options: dict[str, Any] = {"causal": True} if sided else {}
     for window in (2, (2, 0 if sided else 2)):
         try:
-            weights = function.weights(8, 8, window=window, **options)[0, 0, PLACE]
+            weights = function.weights(TOKENS, TOKENS, window=window, **options)[0, 0, PLACE]
             break
         except Exception as error:  # noqa: BLE001 - the function: it may take a pair of numbers, or one side only
             raise_own_error(error)
@@ -30,6 +30,8 @@ def _seen(function: AttentionFunction, *, sided: bool) -> str:
     seen = (weights > 0).nonzero().flatten().tolist()
     if not seen or seen != list(range(seen[0], seen[-1] + 1)) or not seen[0] <= PLACE <= seen[-1]:
         return OTHER
+    if len(seen) == (PLACE + 1 if sided else TOKENS):
+        return "ignored"
     return f"itself, {PLACE - seen[0]} before and {seen[-1] - PLACE} after"
 
 

@@ -50,11 +50,12 @@ def load(spec: str) -> Callee:
     """The model that `file.py:name` or `package.module:name` gives. Raises `Unusable` and errors of that code."""
     place, _, name = spec.rpartition(":")
     module = _of_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    admit_open_sizes()
     value: Any = module
     for part in name.split("."):
         value = getattr(value, part)
-    return callee(value() if _makes_a_model(value) else value)
+    found = callee(value() if _makes_a_model(value) else value)
+    admit_open_sizes()  # of what all of this imported
+    return found
 
 
 def _of_file(path: Path) -> Any:

@@ -25,6 +25,7 @@ class _Size(metaclass=_SizeKind):
 
 def admit_open_sizes() -> None:
     """Let a library that the user imported take open sizes: Penzai checks that the sizes of named axes are ints."""
-    penzai: Any = sys.modules.get("penzai.core.named_axes")
-    if penzai is not None:
-        penzai.int = _Size  # what its own code asks for
+    for name in ("named_axes", "shapecheck"):
+        penzai: Any = sys.modules.get(f"penzai.core.{name}")
+        if penzai is not None:
+            penzai.int = _Size  # what its own code asks for

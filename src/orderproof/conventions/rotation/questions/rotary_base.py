@@ -14,7 +14,7 @@ def _ask(function: RotaryFunction) -> str:
 
 
 QUESTION = Question(
-    "base", "rotation", "What is the base of the frequencies, and the first of them?",
+    "rotary_base", "rotation", "What is the base of the frequencies, and the first of them?",
     "A default base that the checkpoint does not have is right at the start of a text and wrong far from it.",
     _ask,
 )  # fmt: skip
