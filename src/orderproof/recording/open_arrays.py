@@ -155,7 +155,8 @@ def _tensors(*values: Any) -> list[Any]:
 
 
 def _where(condition: Tensor, first: Any, second: Any) -> Tensor:
-    return torch.where(condition, *_tensors(first, second))
+    a, b = _tensors(first, second)
+    return torch.where(condition, a, b)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
