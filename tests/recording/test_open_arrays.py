@@ -73,6 +73,7 @@ MADE: dict[str, Callable[[int], Any]] = {
     "chosen": lambda n: np.where(np.logical_not(np.tri(n) > 0), -3.0, 0.0),
     "times an array": lambda n: np.expand_dims(np.arange(n), 1) * np.array([2.0]),
     "chosen of an array": lambda n: np.where(np.tri(n) > 0, np.tri(n, dtype=np.float32), 0.1).astype(np.float64),
+    "chosen of truths": lambda n: np.where(np.tri(n) > 0, np.tri(n, dtype=bool), 2) / np.where(np.tri(n) > 0, 4, True),
     "bounded": lambda n: np.minimum(np.arange(n), 7) * np.maximum(0.1, np.tri(n)),
     "a row": lambda n: np.full(n, 2),
     "written": written,

@@ -150,7 +150,7 @@ def _common(*values: Any) -> list[Any]:
 def _tensors(*values: Any) -> list[Any]:
     """Tensors of one dtype: of a number of Python next to an array only its kind counts."""
     found = _common(*values)
-    dtype = next((x.dtype for x in found if isinstance(x, Tensor)), None)
+    dtype = next((x.dtype for x in found if isinstance(x, Tensor) and x.dtype is not torch.bool), None)
     return _common(*(torch.as_tensor(np.asarray(x)).to(dtype) if isinstance(x, int | float) else x for x in found))
 
 
