@@ -42,6 +42,24 @@ def written(n: int) -> Any:
     return mask
 
 
+def converted_and_written(n: int) -> Any:
+    table = np.ones((n, n))
+    copied = table.astype(np.float64)
+    copied[:] = np.tri(n)
+    return table
+
+
+class WrittenLater(nn.Module):
+    """An array is written after a tensor of its memory was made, and after one that copies it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores [row, query, key]."""
+        table = np.tri(x.shape[1])
+        shared, copied, converted = torch.from_numpy(table), torch.tensor(table), torch.as_tensor(table, dtype=x.dtype)
+        table[:] = 2.0
+        return x @ x.mT + shared + 3 * copied + 5 * converted
+
+
 MADE: dict[str, Callable[[int], Any]] = {
     "triangle": lambda n: np.tril(np.ones((n, n))),
     "bytes": lambda n: np.triu(np.ones((1, n, n)), k=1).astype("uint8"),
@@ -54,25 +72,33 @@ MADE: dict[str, Callable[[int], Any]] = {
     "outer": lambda n: np.outer(np.arange(n), 1.0 / (1 + np.arange(n))),
     "chosen": lambda n: np.where(np.logical_not(np.tri(n) > 0), -3.0, 0.0),
     "times an array": lambda n: np.expand_dims(np.arange(n), 1) * np.array([2.0]),
+    "chosen of an array": lambda n: np.where(np.tri(n) > 0, np.tri(n, dtype=np.float32), 0.1).astype(np.float64),
+    "chosen of truths": lambda n: np.where(np.tri(n) > 0, np.tri(n, dtype=bool), 2) / np.where(np.tri(n) > 0, 4, True),
+    "bounded": lambda n: np.minimum(np.arange(n), 7) * np.maximum(0.1, np.tri(n)),
+    "a row": lambda n: np.full(n, 2),
     "written": written,
+    "converted and written": converted_and_written,
     "transposed": lambda n: np.log(1 + np.tri(n).T),
     "of numbers only": lambda n: np.cumsum(np.ones(1)),
 }
 
 
-def recorded(make: Callable[[int], Any]) -> list[OpenGraph]:
+def recorded(module: nn.Module) -> list[OpenGraph]:
     inputs = [OpenInput("x", ("batch", "tokens", WIDTH), torch.float64)]
-    return record_open(Made(make), inputs, {"batch": 3, "tokens": 13})
+    return record_open(module, inputs, {"batch": 3, "tokens": 13})
 
 
-@pytest.mark.parametrize("name", MADE)
+MODULES = {name: Made(make) for name, make in MADE.items()} | {"written later": WrittenLater()}
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_a_recording_computes_what_numpy_computes(name: str) -> None:
-    (graph,) = recorded(MADE[name])
+    (graph,) = recorded(MODULES[name])
     for tokens in (2, 5, 17):
         x = torch.randn(2, tokens, WIDTH, dtype=torch.float64)
         found = execute_open(graph, (x,), {"batch": 2, "tokens": tokens})
         assert found is not None
-        torch.testing.assert_close(found["output"], Made(MADE[name])(x), atol=1e-12, rtol=1e-12)
+        torch.testing.assert_close(found["output"], MODULES[name](x), atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -80,16 +106,16 @@ def test_a_recording_computes_what_numpy_computes(name: str) -> None:
 )
 def test_what_is_not_covered_is_for_one_length(make: Callable[[int], Any]) -> None:
     with pytest.raises(CaptureError):
-        recorded(make)
+        recorded(Made(make))
 
 
 def test_a_number_that_numpy_makes_of_a_size_is_for_one_length() -> None:
     with pytest.raises(CaptureError, match="13 tokens only"):
-        recorded(lambda n: np.sqrt(n) * np.ones((1, 1)))
+        recorded(Made(lambda n: np.sqrt(n) * np.ones((1, 1))))
 
 
 def test_numpy_and_torch_are_as_before() -> None:
     before = np.ones, torch.from_numpy, torch.tensor
-    recorded(MADE["triangle"])
+    recorded(MODULES["triangle"])
     assert (np.ones, torch.from_numpy, torch.tensor) == before
     assert globals()["np"] is __import__("numpy")

@@ -16,6 +16,7 @@ Not machine-checked: that this is all the state of an iteration.
 from __future__ import annotations
 
 import builtins
+import dis
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -72,8 +73,8 @@ class RecordedLoop:
 class OpenRange:
     """The indices of a loop over an open range."""
 
-    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType, *, first: int = 0) -> None:
-        self.loops, self.source, self.frame, self.first = loops, source, frame, first
+    def __init__(self, loops: Loops, count: Any, source: LoopSource, frame: FrameType) -> None:
+        self.loops, self.source, self.frame = loops, source, frame
         self.loop = RecordedLoop(count, loops.new_indices(), _line_around(frame), frame)
         self.begins: list[Node] = []  # the last node before each iteration, and after the last one
         self.locals: list[dict[str, Any]] = []
@@ -98,7 +99,7 @@ class OpenRange:
             self.filled_before = {name: len(self.frame.f_locals.get(name, ())) for name in self.source.filled}
         self._check_kept()
         if len(self.begins) < 3:
-            return self.loop.indices[len(self.begins) - 1] + self.first
+            return self.loop.indices[len(self.begins) - 1]
         self.loop.iterations = [_between(*ends) for ends in zip(self.begins, self.begins[1:], strict=False)]
         self._check_locals()
         self._note_lists()
@@ -169,10 +170,10 @@ class OpenRange:
 
 @dataclass(frozen=True)
 class OpenParts:
-    """The parts of a tensor along an open dimension, through which a loop runs.
+    """The numbers of an open range, or the parts of a tensor along an open dimension, through which a loop runs.
 
     Attributes:
-        at: The part at an index.
+        at: The number or part at an index.
 
     """
 
@@ -183,11 +184,21 @@ class OpenParts:
     at: Callable[[Any], Any]
 
     def __iter__(self) -> Iterator[Any]:
+        caller: Any = sys._getframe(1)
+        if caller.f_code is Tensor.__iter__.__code__:
+            caller = caller.f_back
+        if caller is not self.frame or not _begins_a_loop(caller):  # such as `islice`, which may end before the last
+            self.loops.recorded.refuse("another function reads what a loop of open length runs through: loop over it")
         return map(self.at, OpenRange(self.loops, self.count, self.source, self.frame))
 
     def mapped(self, at: Callable[[Any], Any]) -> OpenParts:
         """Other values at the same indices."""
         return replace(self, at=at)
+
+
+def _begins_a_loop(frame: FrameType) -> bool:
+    """True if the instruction of a frame is that of a `for` statement which asks for an iterator."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "GET_ITER"
 
 
 def _line_around(frame: FrameType) -> str:
@@ -307,7 +318,7 @@ class Loops:
         if not self.active and starts and isinstance(end, torch.SymInt) and end.node.hint - first >= LEAST_COUNT:
             source = loop_source(frame.f_code, frame.f_lineno)
             if source is not None:
-                return OpenRange(self, end - first, source, frame, first=first)
+                return OpenParts(self, end - first, source, frame, lambda i: i + first)
         return builtins.range(*arguments)
 
     def unbind(self, tensor: Tensor, dim: int, frame: FrameType) -> OpenParts | None:

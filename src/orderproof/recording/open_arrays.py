@@ -51,7 +51,7 @@ class OpenArray:
 
     def astype(self, dtype: Any) -> OpenArray:
         """The numbers in another dtype."""
-        return OpenArray(self.tensor.to(_dtype(dtype)))
+        return OpenArray(self.tensor.to(_dtype(dtype), copy=True))
 
     def copy(self) -> OpenArray:
         """A copy."""
@@ -110,7 +110,9 @@ def _zeros(shape: Any, dtype: Any = None) -> Tensor:
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    return torch.full(shape, fill_value, dtype=_filled(fill_value, dtype))
+    return torch.full(
+        shape if isinstance(shape, tuple | list) else (shape,), fill_value, dtype=_filled(fill_value, dtype)
+    )
 
 
 def _eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float) -> Tensor:
@@ -145,9 +147,15 @@ def _common(*values: Any) -> list[Any]:
     return [x.to(common) if isinstance(x, Tensor) else x for x in tensors]
 
 
+def _tensors(*values: Any) -> list[Any]:
+    """Tensors of one dtype: of a number of Python next to an array only its kind counts."""
+    found = _common(*values)
+    dtype = next((x.dtype for x in found if isinstance(x, Tensor) and x.dtype is not torch.bool), None)
+    return _common(*(torch.as_tensor(np.asarray(x)).to(dtype) if isinstance(x, int | float) else x for x in found))
+
+
 def _where(condition: Tensor, first: Any, second: Any) -> Tensor:
-    numbers = [torch.as_tensor(np.asarray(x)) if isinstance(x, int | float) else x for x in (first, second)]
-    a, b = _common(*numbers)
+    a, b = _tensors(first, second)
     return torch.where(condition, a, b)
 
 
@@ -157,7 +165,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "tril": lambda m, k=0: m.tril(k), "triu": lambda m, k=0: m.triu(k),
     "expand_dims": lambda a, axis: a.unsqueeze(axis), "transpose": lambda a, axes: a.permute(axes),
     "logical_not": torch.logical_not, "logical_and": torch.logical_and, "logical_or": torch.logical_or,
-    "where": _where, "outer": _outer, "abs": torch.abs, "minimum": torch.minimum, "maximum": torch.maximum,
+    "where": _where, "outer": _outer, "abs": torch.abs,
+    "minimum": lambda a, b: torch.minimum(*_tensors(a, b)), "maximum": lambda a, b: torch.maximum(*_tensors(a, b)),
     **{name: partial(_of_real, getattr(torch, name)) for name in ("sin", "cos", "exp", "log", "sqrt")},
 }  # fmt: skip
 
@@ -209,14 +218,14 @@ def _open_function(name: str, function: Callable[..., Any]) -> Callable[..., Any
     return call
 
 
-def _takes_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of torch that makes a tensor of an array."""
+def _takes_arrays(function: Callable[..., Any], *, copy: bool) -> Callable[..., Any]:
+    """A function of torch that makes a tensor of an array: of the same memory, or a copy."""
 
     def call(data: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(data, OpenArray):
             return function(data, *args, **kwargs)
-        dtype = kwargs.get("dtype")
-        return data.tensor.clone() if dtype is None else data.tensor.to(dtype)
+        dtype = kwargs.get("dtype") or data.tensor.dtype
+        return data.tensor.to(dtype, copy=copy)
 
     return call
 
@@ -227,7 +236,7 @@ def arrays_given_to_torch(refuse: Callable[[str], NoReturn]) -> Iterator[None]:
     OpenArray.refuse = staticmethod(refuse)
     before = {name: getattr(torch, name) for name in _GIVEN_TO_TORCH}
     for name, function in before.items():
-        setattr(torch, name, _takes_arrays(function))
+        setattr(torch, name, _takes_arrays(function, copy=name == "tensor"))
     try:
         yield
     finally:
