@@ -6,6 +6,7 @@ Not machine-checked: values by cases, which torch computes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -115,6 +116,10 @@ def _by_cases(call: OpenOperation, operands: Operands) -> Value | None:
     if call.dtype is torch.bool:
         return merged.where(bool)
     if call.name in CONVERTS and call.dtype in INTEGERS:  # a mask of ones and zeros that was made in float32
+        limits = torch.iinfo(call.dtype)  # beyond them the processor decides what a number becomes
+        given = [number for one in cases if one is not None for _, number in one.pairs]
+        if not all(math.isfinite(number) and limits.min <= number <= limits.max for number in given):
+            return None
         *others, (_, last) = merged.pairs
         whole = as_term(int(last))
         for condition, integer in others:
