@@ -129,6 +129,7 @@ def test_a_path_that_is_given_as_an_engine_says_where_it_stands(tmp_path: Path) 
         find_engine(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_file_of_another_checkpoint_is_suspected_before_a_setting() -> None:
     def other_words(model: Any) -> None:
         model.get_input_embeddings().weight.data.normal_()

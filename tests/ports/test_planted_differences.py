@@ -194,6 +194,7 @@ def test_the_text_of_a_finding_says_from_which_token_on_and_what_explains_it() -
     assert finding.port.causes[0].remaining < 16 * finding.port.rounding
 
 
+@pytest.mark.slow
 def test_a_difference_without_a_known_setting_is_not_explained() -> None:
     def scramble(model: torch.nn.Module) -> None:
         with torch.no_grad():
