@@ -134,7 +134,7 @@ def _chosen(step: Step, found: Predicates) -> Predicates:
 
 
 def _stronger(found: Predicates, other: Predicates) -> Predicates:
-    """What either says."""
+    """The predicates that hold where one of the two says so."""
     pairs = zip(found.items(), other.items(), strict=True)
     return Predicates(*(some(first, second) for (_, first), (_, second) in pairs))
 
