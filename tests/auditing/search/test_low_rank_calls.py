@@ -89,6 +89,16 @@ def test_what_does_not_hold_with_low_rank_is_compared_with_the_weights_of_the_mo
     ]  # fmt: skip
 
 
+def test_what_is_for_information_only_is_not_repeated_with_the_weights_of_the_model(calls: CachedCalls) -> None:
+    replaced = LowRankCalls(law(_Law), calls, FLOAT32_TOLERANCE, began=True)
+    for_information = replace(compare("differs", differs=True), informational=True)
+    replaced._comparisons[7] = {"differs": for_information}
+    result = replaced.held(for_information, 7)
+    assert result is not None
+    assert result.record.reason.startswith("differs: the outputs differ by")
+    assert set(SEEN) == {("differs", True)}
+
+
 @pytest.mark.parametrize("kind", [_LawOfWeights, _LawWithoutControl])
 def test_low_rank_shows_nothing_of_weights_or_without_a_control(kind: type[_Law], calls: CachedCalls) -> None:
     results = list(run_at_lengths(law(kind), calls, FLOAT32_TOLERANCE))

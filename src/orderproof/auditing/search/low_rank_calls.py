@@ -2,7 +2,8 @@
 
 Whether a program decodes with a cache as it prefills does not depend on its weights, and a call on matrices of low rank
 takes a fraction of the time. The first comparison that a law makes is of the model itself. The others are of such a
-copy, and of the model itself where that copy does not show that they hold.
+copy, and of the model itself where that copy does not show that they hold. One that is for information only is of the
+copy alone.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class LowRankCalls:
     _comparisons: dict[int, dict[str, Comparison]] = field(default_factory=dict)  # by length and description
 
     def held(self, comparison: Comparison, length: int) -> ComparisonResult | None:
-        """The result of a comparison that holds; None if the model itself has to be compared."""
+        """The result of a comparison that holds, or decides nothing; None if the model itself has to be compared."""
         may_replace = self.law.of_any_weights and self.began and not comparison.of_weights
         replaced = self.calls.with_low_rank_weights if may_replace else None
         if replaced is None or not self._has_control(replaced):
@@ -39,7 +40,8 @@ class LowRankCalls:
         if same is None:
             return None
         result = run_comparison(same, replaced, length, self.tolerance, self.law)
-        if result.verdict == "held" and result.record.float32 is not None and not result.record.reason:
+        held = comparison.informational or (result.verdict == "held" and not result.record.reason)
+        if held and result.record.float32 is not None:
             return replace(result, comparison=comparison, has_low_rank=True)
         self.calls.restore_shared_state()
         return None
