@@ -50,11 +50,9 @@ def test_it_prints_and_writes_a_row_for_each_size(
         assert f"| {' | '.join(cells)} |" in page.read_text(encoding="utf-8")
 
 
-def test_a_model_that_is_too_large_for_float64_has_a_growth_in_seconds() -> None:
-    costs = [{"now": checkpoints.Cost(seconds, 1.0, 0)} for seconds in (10.0, 30.0)]
-    small = checkpoints.Size(100_000_000, 0.2, 0.1, 0.2, costs[0])
-    large = checkpoints.Size(300_000_000, 0.6, 0.3, None, costs[1])
-    assert large.growth(small) == ("10.0", "")
+def test_a_forward_call_is_measured_with_one_layer_in_a_dtype_at_a_time(tmp_path: Path) -> None:
+    checkpoints.write_checkpoint(tmp_path, 0.5)
+    assert checkpoints.forward_seconds(tmp_path, "float64") > 0
 
 
 def test_a_page_keeps_the_section_that_is_written_by_hand(tmp_path: Path) -> None:

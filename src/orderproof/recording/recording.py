@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
+from orderproof.cast_on_use import is_large
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
@@ -406,6 +407,9 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
         eager = compare_with_eager(module, inputs, None if captured.nested else recording.operators, *rest)
         compare_programs(module, inputs, recording.program, *rest)
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
+        if is_large(module) and not eager.without:
+            leaves = leaves_by_name(eager.output)
+            captured.eager = inputs, {name: x for name, x in leaves.items() if isinstance(x, Tensor)}
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))
     return captured
 
