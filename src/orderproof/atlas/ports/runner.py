@@ -30,6 +30,7 @@ from orderproof.ports.load import tiny_reference
 from orderproof.subject_spec import ARCH_PREFIX
 
 ROW_SECONDS = 480.0  # [s] for one row; only an engine that hangs takes as long
+CALL_SECONDS = 120.0  # [s] for a call: a row may have a few that hang
 SKIPPED_IN_VARIANTS = (
     "same_far_positions", "same_greedy_tokens", "same_chunked_prefill", "same_padded_batch", "same_shared_prefix",
     "same_cached_prompt", "same_after_preemption",
@@ -152,10 +153,11 @@ def make_row(request: RowRequest, empty: PortRow) -> PortRow:
             return empty.model_copy(update={"known": False})
         width = request.engine.head_width
         values = variants(request.name, width)[request.variant]
-        reference = tiny_reference(ARCH_PREFIX + request.name, values=values, head_width=width)
+        embeds = bool(request.engine.encoder_abilities)
+        reference = tiny_reference(ARCH_PREFIX + request.name, values=values, head_width=width, may_be_encoder=embeds)
         plain = request.variant == PLAIN
         laws = [law for law in port_laws() if plain or law.name not in SKIPPED_IN_VARIANTS]
-        findings = engine_findings(reference, request.engine, laws, {}, EngineLimits(seconds=ROW_SECONDS / 2))
+        findings = engine_findings(reference, request.engine, laws, {}, EngineLimits(seconds=CALL_SECONDS))
     except SubjectError as error:
         return empty.model_copy(update={"failure": one_line(str(error))})
     except Exception as error:  # noqa: BLE001 - third-party code: anything may come

@@ -32,9 +32,9 @@ class SamePastWindow(PortLaw):
 LAW = SamePastWindow(
     code="OP606",
     name="same_past_window",
-    statement="An engine gives the logits of the reference past the sliding window.",
+    statement="An engine gives the logits or embeddings of the reference past the sliding window.",
     trait="has the same logits past the window",
-    expectation={"causal_lm": "holds"},
+    expectation={"causal_lm": "holds", "encoder": "holds"},
     ability="prefill",
     remedy="Hide keys that are window or more tokens before the query, in the layers that have a window. "
     + named_as_convention("window"),
