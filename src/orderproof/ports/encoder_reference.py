@@ -1,6 +1,6 @@
 """An encoder as a reference: the embeddings of its tokens, which are its last hidden states, and of whole texts.
 
-An engine reads the checkpoint without a head. One that has a head is written anew without it.
+An engine reads the checkpoint without a head. One that has a head is written without it.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Reference:
 
     @property
     def kind(self) -> ModelKind:
-        """What it computes: logits of tokens, or embeddings."""
+        """The kind of its outputs: logits of tokens, or embeddings."""
         return "causal_lm"
 
     @property

@@ -72,10 +72,18 @@ def language_models() -> tuple[str, ...]:
     return tuple(sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES))
 
 
-def requests(names: Iterable[str], engines: Iterable[InferenceEngine], *, scalings: bool) -> Iterator[RowRequest]:
-    """The rows of these architectures: the plain configuration first, then each rope scaling."""
+def encoders() -> tuple[str, ...]:
+    """The names of the architectures whose embeddings are compared, and for which there is no language model."""
+    transformers_library()
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return tuple(sorted({*MODEL_FOR_MASKED_LM_MAPPING_NAMES} - {*language_models()}))
+
+
+def requests(names: Sequence[str], engines: Iterable[InferenceEngine], *, scalings: bool) -> Iterator[RowRequest]:
+    """The rows of these architectures, or all: the plain configuration first, then each rope scaling."""
     for engine in engines:
-        for name in names:
+        for name in names or (*language_models(), *(encoders() if engine.encoder_abilities else ())):
             for variant in variants(name) if scalings else (PLAIN,):
                 yield RowRequest(name, variant, engine)
 
