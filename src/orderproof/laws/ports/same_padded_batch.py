@@ -24,7 +24,7 @@ class SamePaddedBatch(PortLaw):
 LAW = SamePaddedBatch(
     code="OP605",
     name="same_padded_batch",
-    statement="Rows of different lengths in one batch of an engine give the logits or embeddings of each row alone.",
+    statement="Rows of different lengths in one batch of an engine give the outputs of each row alone.",
     trait="has the same logits for the rows of a padded batch",
     expectation={"causal_lm": "holds", "encoder": "holds"},
     ability="batch",
