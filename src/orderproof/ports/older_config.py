@@ -12,6 +12,7 @@ from typing import Any
 OTHER_NAMES: Mapping[str, str] = {"n_ctx": "n_positions"}  # old key -> the key with the same value
 FIXED_VALUES: Mapping[str, Mapping[str, Any]] = {  # by architecture: keys whose only value is in the program today
     "apertus": {"mlp_bias": False, "post_norm": False, "qk_norm": True},
+    **{name: {"position_embedding_type": "absolute"} for name in ("bert", "camembert", "roberta", "xlm-roberta")},
 }
 LAYER_LETTERS = {"sliding_attention": "L", "full_attention": "G"}  # of a pattern, as exaone4 wrote it: "LLLG"
 

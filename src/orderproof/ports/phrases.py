@@ -19,6 +19,8 @@ def call_text(call: PortCall) -> str:
     if call.kind == "chunks":
         count = len(call.sizes)
         return f"{call.length} tokens in {count} calls with a cache"
+    if call.kind == "pooled":
+        return f"embeddings of texts of {', '.join(str(len(row)) for row in call.rows)} tokens in a batch"
     if call.kind == "batch":
         return f"a batch of rows of {', '.join(str(len(row)) for row in call.rows)} tokens"
     if call.kind == "prefix":

@@ -57,6 +57,12 @@ def test_a_configuration_is_compared_with_each_scaling_that_it_can_state() -> No
     assert len(variants("llama")["longrope"]["rope_parameters"]["long_factor"]) == 8
 
 
+def test_encoders_without_a_language_model_are_asked_of_engines_that_return_embeddings() -> None:
+    names = {each: {one.name for one in requests((), [find_engine(each)], scalings=False)} for each in ("vllm", "mlx")}
+    assert {"llama", "bert", "modernbert"} <= names["vllm"]
+    assert names["vllm"] - names["mlx"] >= {"modernbert", "distilbert"}
+
+
 def test_rows_are_computed_once_and_a_second_run_reads_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,11 +109,13 @@ def test_the_page_counts_and_lists_the_rows() -> None:
     raised = law(verdict="undecided", difference=None, reason="mlx raised ValueError: no")
     other = law(verdict="undecided", difference=None, reason="the reference raised ValueError: no")
     rows = [row("mistral", law()), row("llama", equal), row("phi", raised), row("glm", raised, other)]
+    rows = [each.model_copy(update={"processor_seconds": 15.0}) for each in rows]
     text = page(build_document(rows, machine="a machine"))
     assert "| mlx | default | 4 | 1 | 1 | 0 | 0 | 0 | 1 | 1 |" in text
     assert "| window | `sliding_window`: 6, no window | difference of the port | 6 | 0.9 | mistral |" in text
-    assert "| mistral | **0.9** from 6 |" in text
-    assert "| llama | same |" in text
+    assert "| mistral | **0.9** from 6 | - | 2026-01-01 |" in text
+    assert "| llama | same | - | 2026-01-01 |" in text
+    assert "; 4 rows, 1.0 min of processor time." in text
 
 
 def test_each_engine_has_a_page_with_its_versions_and_its_time() -> None:

@@ -10,7 +10,12 @@ from orderproof.ports.reference import Change, Reference
 
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
-    del reference, defaults
+    del defaults
+    if reference.kind == "encoder":
+        for kind in ("batch", "pooled"):
+            visible = Change(pads="visible")
+            yield Candidate("mask or pads", "pads on the right", "hidden", "attended to", visible, kind)
+        return
     yield Candidate("mask or pads", "pads on the left", "hidden", "attended to", Change(pads="visible"), "batch")
     counted = Change(positions=_counted_pads)
     yield Candidate("mask or pads", "position ids", "from the first real token", "from the first pad", counted, "batch")
