@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-OTHER_NAMES: Mapping[str, str] = {"n_ctx": "n_positions"}  # old key -> the key with the same value
+OTHER_NAMES: Mapping[str, str] = {
+    "n_ctx": "n_positions",
+    "torch_dtype": "dtype",
+}  # old key -> the key with the same value
 FIXED_VALUES: Mapping[str, Mapping[str, Any]] = {  # by architecture: keys whose only value is in the program today
     "apertus": {"mlp_bias": False, "post_norm": False, "qk_norm": True},
     **{name: {"position_embedding_type": "absolute"} for name in ("bert", "camembert", "roberta", "xlm-roberta")},
@@ -19,8 +22,7 @@ LAYER_LETTERS = {"sliding_attention": "L", "full_attention": "G"}  # of a patter
 
 def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """The old keys that a configuration lacks, with the values that it states in other places."""
-    keys = {old: config[new] for old, new in OTHER_NAMES.items() if new in config}
-    keys |= FIXED_VALUES.get(str(config.get("model_type")), {})
+    keys = dict(FIXED_VALUES.get(str(config.get("model_type")), {}))
     rope = config.get("rope_parameters")
     if isinstance(rope, Mapping):
         nested = {name: value for name, value in rope.items() if isinstance(value, Mapping)}
@@ -30,6 +32,7 @@ def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
             keys["rope_local_base_freq"] = local["rope_theta"]
     if (width := config.get("hidden_size")) and (heads := config.get("num_attention_heads")):
         keys["head_dim"] = width // heads
+    keys |= {old: config[new] for old, new in OTHER_NAMES.items() if config.get(new) is not None}
     keys = {key: value for key, value in keys.items() if key not in config or config[key] is None}
     if isinstance(config.get("sliding_window_pattern"), int) and config.get("model_type") == "exaone4":
         keys["sliding_window_pattern"] = "".join(LAYER_LETTERS[kind] for kind in config["layer_types"])
