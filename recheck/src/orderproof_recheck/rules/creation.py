@@ -224,8 +224,8 @@ def _written_in_a_row(step: Step, dim: int, places: object, source: Fact) -> Der
         return None
     if not isinstance(places.value, Term):
         return None
-    (count,), start, size = places.axes[0], places.value - index(0), size_of(fact, dim)
-    inside = every(at_most(0, start), at_most(start + count, size))
+    (count,), start = places.axes[0], places.value - index(0)
+    inside = at_most(0, start)  # torch refuses a place after the last one, and counts a negative one from the end
     if start.variables & index(0).variables or not step.setting.discharge(Obligation((), TRUE, inside)):
         return None
     at, dims = single(step, dim), step.all_digits()
