@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orderproof.library_messages import silent_messages
+from orderproof.library_messages import show_each_warning_once, silent_messages
 
 
 def coloured(emit: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,3 +46,14 @@ def test_warnings_that_are_recorded_are_not_recorded_in_the_block() -> None:
             warnings.warn("within", stacklevel=1)
         warnings.warn("after", stacklevel=1)
     assert [str(x.message) for x in found] == ["after"]
+
+
+def test_a_warning_of_a_line_is_written_once() -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        show_each_warning_once()
+        for text in ("first", "first", "second"):
+            warnings.warn(text, stacklevel=1)
+        with silent_messages():
+            warnings.warn("third", stacklevel=1)
+    assert [str(x.message) for x in found] == ["first", "second"]

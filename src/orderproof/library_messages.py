@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FunctionType
+from typing import TextIO
 
 
 @contextmanager
@@ -24,6 +25,27 @@ def silent_messages() -> Iterator[None]:
                 stack.callback(setattr, owner, name, function)
                 setattr(owner, name, _write_nothing)
         yield
+
+
+def show_each_warning_once() -> None:
+    """Write a warning of a line once in this process: a model is called often, and Python forgets what was written."""
+    shown: set[tuple[str, type[Warning], str, int]] = set()
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int,
+        file: TextIO | None = None, line: str | None = None,
+    ) -> None:  # fmt: skip
+        key = (str(message), category, filename, lineno)
+        if key not in shown:
+            shown.add(key)
+            _write(warnings.WarningMessage(message, category, filename, lineno, file, line))
+
+    warnings.showwarning = show
+
+
+def _write(message: warnings.WarningMessage) -> None:
+    """Write a warning by the function of the library that `silent_messages` exchanges."""
+    warnings._showwarnmsg_impl(message)  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from orderproof import audit, prove
 from orderproof.models import from_module
 from orderproof.models.call_arguments import template_call
-from orderproof.models.roles.computed_inputs import triangular_mask
+from orderproof.models.roles.computed_inputs import square_mask
 
 TOKENS = torch.randn(2, 7, 16)
 
@@ -86,17 +86,19 @@ def test_a_mask_of_transformer_makes_it_causal():
 
 
 @pytest.mark.parametrize("diagonal", [-1, 0, 1])
-def test_triangular_masks_are_recognised(diagonal):
+def test_square_masks_are_recognised(diagonal):
     square = torch.where(torch.ones(7, 7).tril(diagonal) > 0, 0.0, -torch.inf)
-    mask = triangular_mask(square[None, None], 7)
+    mask = square_mask(square[None, None], 7)
     assert mask is not None
     assert mask.diagonal == diagonal
     assert torch.equal(mask.for_call(1, 7, torch.device("cpu")), square[None, None])
     wide = mask.for_call(1, 11, torch.device("cpu"))
     assert torch.equal(wide[0, 0] == 0, torch.ones(11, 11).tril(diagonal) > 0)
-    assert triangular_mask(torch.rand(7, 7), 7) is None
-    assert triangular_mask(torch.ones(7, 7), 7) is None
-    assert triangular_mask(torch.ones(7, 5).tril(), 7) is None
+    assert square_mask(torch.rand(7, 7), 7) is None
+    of_one_value = square_mask(torch.ones(7, 7, dtype=torch.bool), 7)
+    assert of_one_value is not None
+    assert torch.equal(of_one_value.for_call(1, 3, torch.device("cpu")), torch.ones(3, 3, dtype=torch.bool))
+    assert square_mask(torch.ones(7, 5).tril(), 7) is None
 
 
 class FlexAttention(nn.Module):

@@ -59,10 +59,19 @@ def _no_pads_after_the_end(m: Program, x: Tensor, mask: Tensor) -> Tensor:
     return m.first(x) if (~mask.bool()[:, x.shape[1] :]).all() else _leaks(x)
 
 
+def _mask_of_one_value(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    """A branch of torch: the mask may be a causal one, which it is for one token only."""
+    del mask
+    n = x.shape[1]
+    causal = torch.full((n, n), -torch.inf).triu(1)
+    return _leaks(x) if (torch.zeros(n, n) == causal).all() else m.first(x)
+
+
 IMPOSSIBLE: dict[str, tuple[Function, int]] = {  # and the number of branches that are left
     "a question asked twice": (_asked_twice, 2),
     "positions that go on": (_one_document, 1),
     "tokens after the last": (_no_pads_after_the_end, 1),
+    "a mask of one value that may be causal": (_mask_of_one_value, 1),
 }
 
 
@@ -96,12 +105,21 @@ def _counted_pads(m: Program, x: Tensor, mask: Tensor) -> Tensor:
     return m.first(x) if ((1 - mask).cumsum(-1)[:, -1] == 0).all() else _leaks(x)
 
 
+def _mask_within_a_band(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    """The corners of both are equal, and elements between them differ in long calls."""
+    del mask
+    i = torch.arange(x.shape[1])
+    apart = i[:, None] - i
+    return m.first(x) if ((apart > 4) == (apart > 7)).all() else _leaks(x)
+
+
 POSSIBLE: dict[str, tuple[Function, int]] = {  # and the number of branches
     "another part of the mask": (_another_part, 3),
     "two ends of the mask": (_first_token, 3),
     "half of the mask": (_every_other, 2),
     "all pads": (_some_pads, 3),
     "pads counted to the last token": (_counted_pads, 2),
+    "masks that differ between their corners": (_mask_within_a_band, 2),
 }
 
 

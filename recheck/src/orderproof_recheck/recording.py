@@ -14,14 +14,15 @@ from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import Cases, Fact, Predicates, axis, index
 from orderproof_recheck.largest_scores import note_largest
 from orderproof_recheck.logic.decision import Decision
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, holds, less, some
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, holds, less, opposite, some
 from orderproof_recheck.logic.notation import read_formula, require, written, written_term
 from orderproof_recheck.logic.replacement import Replacement
+from orderproof_recheck.logic.terms import integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
 from orderproof_recheck.rules.triangular import has_unit_diagonal
-from orderproof_recheck.setting import Obligation, Setting
+from orderproof_recheck.setting import Count, Obligation, Setting
 from orderproof_recheck.statements import (
     BATCH,
     FUNCTIONS,
@@ -34,6 +35,8 @@ from orderproof_recheck.statements import (
 )
 from orderproof_recheck.steps import Derived, Step
 from orderproof_recheck.values_of_a_run import with_values_of_a_run
+
+MOST_AXES = 4  # of a tensor whose corners are looked at
 
 
 @dataclass
@@ -233,11 +236,21 @@ def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]
             if fact.value is not holds(f"all of {name}"):
                 continue
             always = asked.setting.discharge(Obligation(count.sizes, TRUE, count.formula))
-            possible = possible and not (always and not answer)
+            possible = possible and not (always and not answer) and not (answer and _has_false_corner(count, asked))
             if answer:
                 kinds = UNIFORM.items()
                 uniform |= {k for k, u in kinds if count.formula is u.element and count.sizes == u.sizes}
     return possible, uniform
+
+
+def _has_false_corner(count: Count, asked: Recording) -> bool:
+    """True if the first or last element along each axis is false: not all of a tensor with elements are true."""
+    discharge = asked.setting.discharge
+    if len(count.sizes) > MOST_AXES or not all(discharge(Obligation((), TRUE, at_most(1, n))) for n in count.sizes):
+        return False
+    corners = itertools.product(*({integer(0): 0, n - 1: 0} for n in count.sizes))
+    places = (Replacement({axis(k): x for k, x in enumerate(corner)}) for corner in corners)
+    return any(discharge(Obligation((), TRUE, opposite(place.formula(count.formula)))) for place in places)
 
 
 def _check_output(output: Mapping[str, Any], recording: Recording) -> None:

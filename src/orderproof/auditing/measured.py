@@ -33,7 +33,7 @@ def measure_laws(
         return
     context.free_float64_copies()  # the processes that measure would have them too
     subject = context.runnable.subject
-    pooling = {law.name for law in chosen if law.of_every_sequence}
+    pooling = {law.name for law in chosen if law.sequence_part}
     length = None if context.length == context.subject.default_length else context.length
     run = MeasurementRun(subject, chosen, expect, context.seed, allowed, length, watch)
     parts = Counter(job.law.name for job in run.jobs)

@@ -39,6 +39,7 @@ from orderproof.cli.repro import repro
 from orderproof.cli.sensitivity import sensitivity
 from orderproof.cli.training import training
 from orderproof.errors import OrderproofError, UsageError, first_line
+from orderproof.library_messages import show_each_warning_once
 from orderproof.records.audit import EXIT_INTERRUPTED
 
 EPILOG = (
@@ -118,6 +119,7 @@ def main() -> None:
     if sys.stdout is None:  # closed by the caller
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     try:
+        show_each_warning_once()
         _refuse_removed_options(sys.argv[1:])
         app(prog_name=PROGRAM)  # also as `python -m orderproof`: completion depends on the name
     except SystemExit as error:

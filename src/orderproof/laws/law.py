@@ -24,9 +24,14 @@ class Law(ABC):
     trait: str  # a property of a model as a verb phrase: "sees token order"
     trait_if: Literal["holds", "fails"] = "holds"  # the result for a model that has the trait
     kind: Kind = "check"  # a check passes or fails; a property describes a model
-    of_every_sequence: bool = False  # also decided for pads of a further sequence
+    sequence_part: Literal["", "pads", "tokens"] = ""  # of a further sequence, for which it is decided too
     expectation: Mapping[str, Expectation]  # by kind of model; a missing kind expects nothing
     expected_of_documents: bool = False  # it should hold for encoders and decoders that take packed documents
+
+    def call_mode_of_sequence(self, name: str, call_mode: str = "") -> str:
+        """The call mode of a finding about a further sequence: `pads of memory`, or `tokens of tgt, padded`."""
+        own = call_mode if self.sequence_part == "tokens" else ""
+        return f"{self.sequence_part} of {name}{own and f', {own}'}"
 
     def expected(self, model_kind: str, *, named: bool = False) -> Expectation:
         """The result expected for this kind of model.

@@ -30,8 +30,9 @@ from orderproof.models.input_sampling import ExampleInputs, TokenAxes
 from orderproof.models.modes import check_mode, state_mode
 from orderproof.models.module_wrappers import KeywordModule, SelfAttentionCall
 from orderproof.models.process_state import is_compiled
-from orderproof.models.roles.computed_inputs import ComputedInput, KeptNumber, TriangularMask, triangular_mask
+from orderproof.models.roles.computed_inputs import KeptNumber, TriangularMask, square_masks
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles, example_roles
+from orderproof.models.roles.named_arguments import NO_POSITIONS
 from orderproof.models.roles.one_row import as_one_row, mark_one_row, may_be_one_row
 from orderproof.models.roles.packed_documents import (
     document_inputs,
@@ -184,12 +185,13 @@ def _with_roles(
     names, numbers = tuple(call.inputs), call.numbers
     counts = {place: KeptNumber(int(given.tensors[place])) for place, x in enumerate(names) if x in numbers}
     by_mask: tuple[str, ...] = ()
+    held = {place for place, x in enumerate(names) if layout.roles.get(x) == "held"}
     if layout.token_axis is None and layout.outputs is None:
-        if turned := tokens_first(module, given, names, {**counts, **_triangular_masks(given)}):
-            given, by_mask = turned, (_TURNED.format(axis=0, what="a mask [row, token] shows"),)
+        if turned := tokens_first(module, given, names, counts):
+            given, by_mask = turned, (_TURNED.format(axis=0, what="a mask shows"),)
         elif last := tokens_last(module, given):
             (module, given), by_mask = last, (_TURNED.format(axis=2, what="calls and another input show"),)
-    known = {**counts, **_triangular_masks(given)}
+    known = {**counts, **square_masks(given, held)}
     documents = {k: x for k, x in document_inputs(given, names, numbers).items() if names[k] not in layout.roles}
     called, rest = (module, given) if not documents and not may_be_one_row(given) else as_one_row(module, given)
     roles = example_roles(called, rest, names, {**known, **documents}, layout)
@@ -208,14 +210,16 @@ def _with_roles(
     if has_one_row:
         mark_one_row(subject, documents)
     by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
-    subject.notes = (*_triangular_notes(roles), *by_mask, *subject.notes, *by_size)
+    subject.notes = (*_square_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
 
 
 def _of_second(module: nn.Module, original: nn.Module, second: SecondSequence) -> Subject:
     """The subject whose tokens are those of a second sequence."""
     called, rest = second.roles.called(module, second.examples)
-    return build_plain_subject(called.eval(), original, rest, None, SECOND_LAYOUT, second.roles)
+    subject = build_plain_subject(called.eval(), original, rest, None, SECOND_LAYOUT, second.roles)
+    subject.notes = tuple(note for note in subject.notes if note != NO_POSITIONS)  # which no user states
+    return subject
 
 
 def _without_cache(module: nn.Module, inputs: Inputs, name: str, layout: Layout) -> tuple[PlainCall, Layout]:
@@ -331,19 +335,10 @@ def _check_keywords(module: nn.Module, inputs: Mapping[str, Any], name: str) -> 
         )
 
 
-def _triangular_masks(examples: ExampleInputs) -> dict[int, ComputedInput]:
-    """The triangular masks among the inputs without an axis of tokens, by place."""
-    return {
-        place: mask
-        for place, (tensor, axis) in enumerate(zip(examples.tensors, examples.axes, strict=True))
-        if axis is None and (mask := triangular_mask(tensor, examples.length)) is not None
-    }
-
-
-def _triangular_notes(roles: ExampleRoles) -> tuple[str, ...]:
-    """A note for each triangular mask."""
+def _square_notes(roles: ExampleRoles) -> tuple[str, ...]:
+    """A note for each square mask."""
     return tuple(
-        f"input {place}: a triangular mask, computed for each number of tokens"
+        f"input {place}: a {computed.text}, computed for each number of tokens"
         for place, computed in roles.computed.items()
         if isinstance(computed, TriangularMask)
     )

@@ -47,7 +47,7 @@ NAMED_CALL_MODES = (  # call modes in which one law gives several findings
     "packed", "blocked", "padded right first", "padded left", "padded right", "no pads", "pads inside",
     "one real token", "one row of pads", "one row without pads",
 )  # fmt: skip
-OTHER_SEQUENCE = "pads of "  # begins the call mode of a further sequence: pads of memory
+OTHER_SEQUENCE = ("pads of ", "tokens of ")  # begin the call mode of a further sequence: pads of memory
 PADDING_LAW = "padding"  # whose only call mode is `padded`
 
 

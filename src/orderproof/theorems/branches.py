@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
+from orderproof.logic.rewriting import Substitution
 from orderproof.logic.solver import Solver
 from orderproof.logic.terms import FALSE, TRUE, AtMostZero, Formula, as_term, at_most, conditional, negation
 from orderproof.recording.arguments import map_leaves
@@ -16,7 +18,7 @@ from orderproof.recording.captured_graph import ancestors
 from orderproof.recording.loop_operators import LOOP_STATE
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.recording.open_sizes import LEAST_SIZE
-from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, dims_of, index
+from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, axis_variable, dims_of, index
 from orderproof.theorems.statement import (
     BATCH,
     BLOCKS,
@@ -32,8 +34,10 @@ from orderproof.theorems.statement import (
     sees_within_document,
 )
 from orderproof.theorems.uniform_inputs import EVERYTHING_REAL, KINDS, UniformInputs
-from orderproof.theorems.walks.context import Context
+from orderproof.theorems.walks.context import Context, Count
 from orderproof.theorems.walks.open_walk import OpenWalk, derive, walk_open
+
+MOST_AXES = 4  # of a tensor whose corners are looked at
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,18 @@ def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, 
                 continue
             if context.proves(count.formula, count.sizes) and not question.answer:
                 return False, None
+            if question.answer and _has_false_corner(count, context):
+                return False, None
             if question.answer:
                 found = (c for c in KINDS if count.formula is c.element and count.sizes == c.sizes)
                 uniform = next(found, uniform)
     return True, uniform
+
+
+def _has_false_corner(count: Count, context: Context) -> bool:
+    """True if the first or last element along each axis is false for all open sizes: not all elements are true."""
+    if len(count.sizes) > MOST_AXES or not all(context.proves(at_most(1, size), ()) for size in count.sizes):
+        return False
+    corners = product(*(dict.fromkeys((as_term(0), size - 1)) for size in count.sizes))
+    elements = (Substitution({axis_variable(k): x for k, x in enumerate(c)}).formula(count.formula) for c in corners)
+    return any(context.proves(~element, ()) for element in elements)

@@ -68,9 +68,12 @@ class MeasurementRun:
         if self.subject.build_decoder_adapter is not None:
             parts.append((DECODER_PART, "causal_lm", self.subject.build_decoder_adapter))
         jobs = [MeasurementJob(law, part, kind, build) for part, kind, build in parts for law in self.laws]
-        laws = [law for law in self.laws if law.of_every_sequence]
+        laws = [law for law in self.laws if law.sequence_part]
         for name, other in self.subject.other_sequences.items():
-            jobs += [MeasurementJob(law, f"pads of {name}", other.model_kind, other.build_adapter) for law in laws]
+            jobs += [
+                MeasurementJob(law, law.call_mode_of_sequence(name), other.model_kind, other.build_adapter)
+                for law in laws
+            ]
         return tuple(jobs)
 
     def findings(self) -> Iterator[Finding]:

@@ -25,13 +25,14 @@ from orderproof.time_limit import TimeLimitExceeded, time_limit
 def prove_law(context: AuditContext, law: ProvedLaw, options: ProofOptions = AS_GIVEN) -> tuple[Finding, ...]:
     """The findings of one law: one for each output in each call mode of the law, and for each further sequence."""
     found = _prove_for_sequence(context, law, options)
-    others = context.other_sequences if law.of_every_sequence else {}
+    others = context.other_sequences if law.sequence_part else {}
     for name, other in others.items():
         of_other = (
-            f.model_copy(update={"call_mode": f"pads of {name}"}) for f in _prove_for_sequence(other, law, options)
+            f.model_copy(update={"call_mode": law.call_mode_of_sequence(name, f.call_mode)})
+            for f in _prove_for_sequence(other, law, options)
         )
-        found = (*(f for f in found if f.verdict != "not_applicable"), *of_other)
-    return found
+        found = (*found, *of_other)
+    return tuple(f for f in found if f.verdict != "not_applicable") or found[:1] if others else found
 
 
 def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOptions) -> tuple[Finding, ...]:

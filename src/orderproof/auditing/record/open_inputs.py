@@ -80,12 +80,12 @@ class OpenInputs:
                 inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype))
                 roles.append(ROW_INPUT)
                 continue
-            if isinstance(axis, int):
-                sizes[axis] = "tokens"
-                if axis:
-                    sizes[0] = "batch"
-            elif axis is not None:
+            if axis is not None and not isinstance(axis, int):
                 raise NoTheorem("an input has several token axes")
+            if axis is not None:
+                sizes[axis] = "tokens"
+            if axis or (axis is None and subject.row_inputs and subject.row_inputs[k]):
+                sizes[0] = "batch"  # of an input that is held: but for its number of rows
             inputs.append(OpenInput(f"input_{k}", tuple(sizes), x.dtype, fixed=axis is None))
             roles.append(FIXED if axis is None else TOKEN_INPUT)
         if self.length is None and TOKEN_INPUT not in roles:

@@ -203,5 +203,5 @@ LAW = PooledPadding(
     "place.",
     diff="-last = attention_mask.sum(1) - 1\n+last = (torch.arange(tokens) * attention_mask).argmax(1)",
     required_inputs=frozenset({"mask"}),
-    of_every_sequence=True,
+    sequence_part="pads",
 )

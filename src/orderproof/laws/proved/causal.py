@@ -204,6 +204,7 @@ LAW = CausalLaw(
     name="causal",
     statement="Replacing the tokens from j on leaves the outputs before j unchanged, for every j.",
     trait="hides later tokens from earlier ones",
+    sequence_part="tokens",
     expectation={"encoder": "fails", "causal_lm": "holds", "vision": "fails"},
     remedies={
         "holds": Remedy(

@@ -128,6 +128,6 @@ LAW = PaddingLaw(
     },
     call_modes=("padded",),
     call_modes_of_one_side=ONE_SIDE,
-    of_every_sequence=True,
+    sequence_part="pads",
     call_modes_of_other_masks=tuple(layout for layout in PAD_LAYOUTS if layout not in ("padded", "no pads")),
 )

@@ -5,7 +5,7 @@ They are no inputs of the audited graph. A law that speaks of one gives it by it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,17 +27,21 @@ class ComputedInputs(PassesKeywordsOn):
     """A module some of whose inputs are computed; a keyword argument with the name of one replaces it."""
 
     def __init__(
-        self, model: nn.Module, computed: Mapping[int, ComputedInput], examples: ExampleInputs, names: Mapping[str, int]
+        self,
+        model: nn.Module,
+        computed: Mapping[int, ComputedInput],
+        examples: ExampleInputs,
+        names: Mapping[str, Collection[int]],
     ) -> None:
         """Compute some of the inputs in `examples`, which are all inputs of the module.
 
-        ``names``: by the name of an argument, its place among the inputs.
+        ``names``: by the name of an argument, its places among the inputs: several for a mask that is given twice.
         """
         super().__init__()
         self.model = model
         self.computed = dict(computed)
         self.count = len(examples.tensors)
-        self.names = {name: place for name, place in names.items() if place in self.computed}
+        self.names = {name: places for name, places in names.items() if all(k in self.computed for k in places)}
         kept = [place for place in range(self.count) if place not in self.computed]
         first = next(place for place in kept if examples.axes[place] is not None)
         axis = examples.axes[first]
@@ -58,7 +62,8 @@ class ComputedInputs(PassesKeywordsOn):
         place, axis = self.tokens
         shape, device = inputs[place].shape, inputs[place].device
         rows = 1 if self.row_axis is None else shape[self.row_axis]
-        replaced = {self.names[name]: keywords.pop(name) for name in list(keywords) if name in self.names}
+        given = {name: keywords.pop(name) for name in list(keywords) if name in self.names}
+        replaced = {place: value for name, value in given.items() for place in self.names[name]}
         return self.model(*self._arguments(iter(inputs), replaced, (rows, shape[axis]), device), **keywords)
 
     def _arguments(
@@ -113,7 +118,7 @@ class KeptNumber:
 
 @dataclass(frozen=True)
 class TriangularMask:
-    """A mask [..., token, token] with one value up to a diagonal and another after it.
+    """A mask [..., token, token] with one value up to a diagonal and another after it, or the same.
 
     Attributes:
         diagonal: The last key with the first value is `query + diagonal`.
@@ -135,15 +140,22 @@ class TriangularMask:
         del rows
         index = torch.arange(tokens, device=device)
         seen = index <= index.unsqueeze(-1) + self.diagonal
-        if self.dtype is torch.bool:
+        if self.first == self.second:
+            mask = torch.full((tokens, tokens), self.first, device=device).to(self.dtype)
+        elif self.dtype is torch.bool:
             mask = seen if self.first else ~seen
         else:
             mask = torch.where(seen, self.first, self.second).to(self.dtype)
         return mask[(None,) * self.leading]
 
+    @property
+    def text(self) -> str:
+        """The mask in a few words."""
+        return "triangular mask" if self.first != self.second else "square mask of one value"
 
-def triangular_mask(value: Tensor, tokens: int) -> TriangularMask | None:
-    """The mask of which this is the one for a number of tokens; None if it is none."""
+
+def square_mask(value: Tensor, tokens: int) -> TriangularMask | None:
+    """The triangular mask, or the one of a single value, of which this is that for a number of tokens; None if none."""
     shape = tuple(value.shape)
     if len(shape) < 2 or tokens < 2 or shape != (1,) * (len(shape) - 2) + (tokens, tokens):
         return None
@@ -152,6 +164,14 @@ def triangular_mask(value: Tensor, tokens: int) -> TriangularMask | None:
         if tokens <= diagonal + 1:
             continue
         mask = TriangularMask(diagonal, float(square[-1, 0]), float(square[0, -1]), value.dtype, len(shape) - 2)
-        if mask.first != mask.second and torch.equal(mask.for_call(1, tokens, value.device), value.detach()):
+        if torch.equal(mask.for_call(1, tokens, value.device), value.detach()):
             return mask
     return None
+
+
+def square_masks(examples: ExampleInputs, known: Container[int] = ()) -> dict[int, ComputedInput]:
+    """The square masks among the inputs without an axis of tokens, by place; those at `known` places are left out."""
+    pairs = enumerate(zip(examples.tensors, examples.axes, strict=True))
+    free = ((place, x) for place, (x, axis) in pairs if axis is None and place not in known)
+    masks = ((place, square_mask(x, examples.length)) for place, x in free)
+    return {place: mask for place, mask in masks if mask is not None}

@@ -48,6 +48,7 @@ STATED = "stated"
 NOT_STATED = "calls: it hides a token; another one is stated"
 BY_WEAKENING = "calls: it weakens a token"
 BY_CALLS = "calls: it hides a token"
+AGAIN = "calls: it and {name} hide a token together, and the example has one value of both"
 BY_NAME = "its name; no value of it hides a token in calls"
 CONTRADICTED = "its name or example; CALLS CONTRADICT IT: they hide the other tokens"
 BY_VALUES = "its values"
@@ -70,6 +71,7 @@ class ExampleRoles:
         known_by: By the place of an input, how its role is known.
         described: By their names, the roles of further sequences and of their masks.
         cache: The cache that the module takes and returns.
+        again: By the name of a mask, the places of further inputs that are the same mask.
 
     """
 
@@ -83,6 +85,7 @@ class ExampleRoles:
     known_by: dict[int, str] = field(default_factory=dict)
     described: dict[str, InputRole] = field(default_factory=dict)
     cache: CacheArgument | None = None
+    again: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def takes_documents(self) -> bool:
@@ -94,7 +97,7 @@ class ExampleRoles:
         """The module whose inputs are those that are not computed, and their examples."""
         if not self.computed:
             return module, examples
-        names = {name: place for place, name in enumerate(self.names)}
+        names = {name: (place, *self.again.get(name, ())) for place, name in enumerate(self.names)}
         return ComputedInputs(module, self.computed, examples, names), without_inputs(examples, self.computed)
 
 
@@ -137,6 +140,8 @@ def example_roles(
             found.computed[place] = found.documents
         elif (mask := _mask(module, examples, found, place, layout)) is not None:
             _add_mask(found, place, *mask)
+    if not found.mask_hides and layout.mask is None:
+        _join_masks(module, examples, found)
     _note_sides(module, examples, found)
     return found
 
@@ -170,6 +175,51 @@ def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str)
         )
     if found.mask is None or (hides and not found.mask_hides) or known_by == STATED:
         found.mask, found.mask_hides = mask, hides
+
+
+def _join_masks(module: nn.Module, examples: ExampleInputs, found: ExampleRoles) -> None:
+    """Note the mask that is given twice: inputs of one value that hide a token in calls, and none of them alone.
+
+    So it is for memory: one mask hides tokens in the encoder, and another hides what the encoder makes of them.
+    """
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    free = [k for k, x in found.computed.items() if isinstance(x, MaskArgument)]
+    free += [k for k in range(len(examples.tensors)) if k not in found.computed and k not in (first, *found.known_by)]
+    for place in sorted(free):
+        tensor = examples.tensors[place]
+        forms = forms_of_mask(examples, found.names[place], place)
+        others = [k for k in free if k > place and _is_equal(examples.tensors[k], tensor)]
+        if not forms or not others:
+            continue
+        trial = replace(found, computed={**found.computed, **dict.fromkeys((place, *others), forms[0])})
+        trial.again = {found.names[place]: others}
+        called, rest = trial.called(module, examples)
+        mask = first_that_hides(ModuleCalls(called, examples.name), forms, Call(rest, examples.length, None))
+        if mask is not None:
+            others = _needed(module, examples, found, (place, mask), others)
+            found.computed |= dict.fromkeys((place, *others), mask)
+            found.mask, found.mask_hides, found.again = mask, True, {found.names[place]: others}
+            found.known_by |= {place: BY_CALLS} | dict.fromkeys(others, AGAIN.format(name=found.names[place]))
+            return
+
+
+def _needed(
+    module: nn.Module, examples: ExampleInputs, found: ExampleRoles, given: tuple[int, PaddingMask], others: list[int]
+) -> list[int]:
+    """Those of the other inputs without which a mask, given at its place and theirs, hides no token."""
+    place, mask = given
+    for k in others:
+        rest = [other for other in others if other != k]
+        trial = replace(found, computed={**found.computed, **dict.fromkeys((place, *rest), mask)})
+        trial.again = {found.names[place]: rest}
+        called, kept = trial.called(module, examples)
+        if first_that_hides(ModuleCalls(called, examples.name), [mask], Call(kept, examples.length, None)):
+            others = rest
+    return others
+
+
+def _is_equal(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)
 
 
 def _takes_positions(name: str, tensor: Tensor, examples: ExampleInputs, layout: Layout) -> bool:

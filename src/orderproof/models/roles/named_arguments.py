@@ -23,6 +23,8 @@ from orderproof.models.roles.optional_mask import (
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.subject_spec import NO_ARGUMENT, Layout
 
+NO_POSITIONS = "no argument takes position ids, as stated"
+
 
 @dataclass(frozen=True)
 class NamedArguments:
@@ -77,7 +79,7 @@ class NamedArguments:
             )
         if layout.position_ids is not None:
             yield (
-                "no argument takes position ids, as stated"
+                NO_POSITIONS
                 if self.position_ids is None
                 else f"argument {self.position_ids.name!r} takes position ids, as stated"
             )

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.module_wrappers import AxisMoved
-from orderproof.models.roles.computed_inputs import ComputedInput
-from orderproof.models.roles.example_roles import example_roles
+from orderproof.models.roles.computed_inputs import ComputedInput, square_masks
+from orderproof.models.roles.example_roles import ExampleRoles, example_roles
 from orderproof.models.roles.second_sequences import second_sequences
 from orderproof.models.token_axes import axis_of_size
 from orderproof.subject_spec import NO_LAYOUT
@@ -24,21 +24,33 @@ LAST = 2  # the last of them
 def tokens_first(
     module: nn.Module, examples: ExampleInputs, names: Sequence[str], computed: Mapping[int, ComputedInput]
 ) -> ExampleInputs | None:
-    """The inputs with tokens along axis 0, if a mask [row, token] among them says so; None if they are as given.
+    """The inputs with tokens along axis 0, if a mask among them says so; None if they are as given.
 
-    The first is vectors [token, row, width], which have the form of [row, token, width].
+    The first is vectors [token, row, width] or ids [token, row], which have the form of [row, token, width] and
+    [row, token]. It is a mask [row, token], or one [token, token] that has to grow with axis 0 in calls.
     """
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
     shape = examples.tensors[first].shape
-    if len(shape) != VECTORS or examples.axes[first] != 1 or shape[0] == shape[1]:
-        return None
-    lengths = {x.shape[0] for x in examples.tensors if x.dim() == VECTORS and x.shape[1] == shape[1]}
-    if not any(x.shape[0] == shape[1] and x.shape[1] in lengths for x in examples.tensors if x.dim() == 2):
+    if len(shape) not in (2, VECTORS) or examples.axes[first] != 1 or shape[0] == shape[1]:
         return None
     axes = tuple(0 if k == first else axis_of_size(x, shape[0]) for k, x in enumerate(examples.tensors))
     turned = replace(examples, axes=axes)
-    roles = example_roles(module, turned, names, computed, NO_LAYOUT)
+    squares = square_masks(turned, computed)
+    if squares and not _takes_more(module, turned, names, computed):
+        return turned if _takes_more(module, turned, names, {**computed, **squares}) else None
+    lengths = {x.shape[0] for x in examples.tensors if x.dim() == len(shape) and x.shape[1] == shape[1]}
+    if not any(x.shape[0] == shape[1] and x.shape[1] in lengths for x in examples.tensors if x.dim() == 2):
+        return None
+    roles = example_roles(module, turned, names, {**computed, **squares}, NO_LAYOUT)
     return turned if roles.mask is not None or any(second_sequences(module, turned, roles, computed)) else None
+
+
+def _takes_more(
+    module: nn.Module, examples: ExampleInputs, names: Sequence[str], computed: Mapping[int, ComputedInput]
+) -> bool:
+    """True if the module takes one token more."""
+    called, rest = ExampleRoles(tuple(names), dict(computed)).called(module, examples)
+    return ModuleCalls(called, examples.name).accepts(Call(rest, examples.length + 1, None))
 
 
 def tokens_last(module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs] | None:

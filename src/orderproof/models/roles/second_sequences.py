@@ -1,8 +1,9 @@
-"""Further sequences among the inputs of a module, each with a padding mask of its own: that of a decoder, or memory.
+"""Further sequences among the inputs of a module: that of a decoder, or memory with a padding mask of its own.
 
 An input is a second sequence if a mask hides its tokens in calls: another input, or an optional argument. Where no call
 decides, the name of a mask does, if it begins as that of the sequence. Pads of it must change no output, as those of
-the first sequence.
+the first sequence. It is one too if an output has a token more for one more of it, and not for one more of the first:
+that of a decoder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
-from orderproof.models.roles.computed_inputs import ComputedInput, OfLength
+from orderproof.models.roles.computed_inputs import ComputedInput, OfLength, TriangularMask, square_masks
 from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, STATED, ExampleRoles, forms_of_mask
 from orderproof.models.roles.mask_argument import PaddingMask, usual_masks
 from orderproof.models.roles.mask_calls import accepts, first_that_hides
@@ -37,7 +38,7 @@ class SecondSequence:
 def second_sequences(
     module: nn.Module, examples: ExampleInputs, roles: ExampleRoles, computed: Mapping[int, ComputedInput]
 ) -> Iterator[SecondSequence]:
-    """The further sequences whose tokens a mask hides in calls; ``roles`` are those of the first one."""
+    """The further sequences; ``roles`` are those of the first one."""
     first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
     by_name = {place for place, how in roles.known_by.items() if how in (BY_NAME, BY_WEAKENING)}
     stated = {place for place, how in roles.known_by.items() if how == STATED}
@@ -49,6 +50,10 @@ def second_sequences(
         axes = tuple(axis if k == place else None for k in range(len(examples.axes)))
         own = replace(examples, axes=axes, row_axes=())
         found = _roles_of(module, own, roles, known, examples.length)
+        if found is not None:
+            found = _with_contested_squares(module, own, found)
+        elif place not in roles.computed:
+            found = _of_outputs(module, examples, roles, own)
         if found is not None:
             yield SecondSequence(place, own, found)
 
@@ -67,10 +72,11 @@ def _roles_of(
     A call shows that the mask hides its tokens, or both have a name in common: `memory` and `memory_mask`.
     """
     held: dict[int, ComputedInput] = {k: OfLength(x, length) for k, x in roles.computed.items() if k in known}
+    held |= square_masks(own, held)
     found = ExampleRoles(roles.names, held)
     called, rest = found.called(module, own)
     place = next(k for k, axis in enumerate(own.axes) if axis is not None)
-    given = [k for k in range(len(own.axes)) if k not in known and k != place]
+    given = [k for k in range(len(own.axes)) if k not in held and k not in known and k != place]
     calls, call = ModuleCalls(called, own.name), Call(rest, own.length, None)
     named = [k for k in given if _share_a_word(roles.names[k], roles.names[place])]
     by_name: tuple[int, PaddingMask] | None = None
@@ -96,6 +102,42 @@ def _roles_of(
     return None if mask is None else replace(found, mask=mask)
 
 
+def _of_outputs(
+    module: nn.Module, examples: ExampleInputs, roles: ExampleRoles, own: ExampleInputs
+) -> ExampleRoles | None:
+    """The roles with respect to a sequence without a mask, if an output grows with it and not with the first one."""
+    held: dict[int, ComputedInput] = {k: OfLength(x, examples.length) for k, x in roles.computed.items()}
+    found = _with_contested_squares(module, own, ExampleRoles(roles.names, held | square_masks(own, held)))
+    grown = _grown_outputs(found, module, own)
+    return found if grown and grown - _grown_outputs(roles, module, examples) else None
+
+
+def _grown_outputs(roles: ExampleRoles, module: nn.Module, examples: ExampleInputs) -> set[str]:
+    """The outputs that have one entry more along one axis in a call with one token more; none if it is refused."""
+    called, rest = roles.called(module, examples)
+    calls, call = ModuleCalls(called, examples.name), Call(rest, examples.length, None)
+    base, grown, failure = calls.with_more(call)[1], *calls.with_more(call, tokens=1)[1:]
+    return set() if failure else {name for name, x in base.items() if _is_longer(grown.get(name, ()), x)}
+
+
+def _is_longer(shape: tuple[int, ...], base: tuple[int, ...]) -> bool:
+    return len(shape) == len(base) and sorted(a - b for a, b in zip(shape, base, strict=True))[-2:] in ([0, 1], [1])
+
+
+def _with_contested_squares(module: nn.Module, own: ExampleInputs, found: ExampleRoles) -> ExampleRoles:
+    """The roles with the masks [token, token] of both lengths, if these are equal, that have to grow with this one."""
+
+    def takes_more(roles: ExampleRoles) -> bool:
+        called, rest = roles.called(module, own)
+        return ModuleCalls(called, own.name).accepts(Call(rest, own.length + 1, None))
+
+    for place, square in square_masks(own).items():
+        if found.computed.get(place) != square and not takes_more(found):
+            other = replace(found, computed={**found.computed, place: square})
+            found = other if takes_more(other) else found
+    return found
+
+
 def _share_a_word(name: str, other: str) -> bool:
     """True if two names begin with the same word."""
     return name.partition("_")[0] == other.partition("_")[0]
@@ -104,14 +146,22 @@ def _share_a_word(name: str, other: str) -> bool:
 def claim(roles: ExampleRoles, examples: ExampleInputs, second: SecondSequence) -> ExampleInputs:
     """Take the inputs of a second sequence out of the roles of the first; the inputs, with these held."""
     mask, name = second.roles.mask, roles.names[second.place]
-    assert mask is not None
-    roles.described[name] = InputRole(name=name, role="a sequence of its own, held in other laws", known_by="its mask")
-    places = [place for place, own in second.roles.computed.items() if own is mask]
-    roles.described[mask.name] = InputRole(
-        name=mask.name, role=f"padding mask of {name}, {mask.convention}{'' if places else '; not given by default'}",
-        known_by=BY_CALLS if second.roles.mask_hides else f"its name, {name!r} and no call",
-    )  # fmt: skip
+    known_by = "calls: an output grows with it" if mask is None else "its mask"
+    roles.described[name] = InputRole(name=name, role="a sequence of its own, held in other laws", known_by=known_by)
+    places = [] if mask is None else [place for place, own in second.roles.computed.items() if own is mask]
+    for place, square in second.roles.computed.items():
+        if isinstance(square, TriangularMask):
+            roles.computed[place] = OfLength(square, second.examples.length)
+            described = InputRole(name=roles.names[place], role=f"{square.text} of {name}", known_by="its values")
+            roles.described[described.name] = described
+    if mask is not None:
+        roles.described[mask.name] = InputRole(
+            name=mask.name,
+            role=f"padding mask of {name}, {mask.convention}{'' if places else '; not given by default'}",
+            known_by=BY_CALLS if second.roles.mask_hides else f"its name, {name!r} and no call",
+        )
     for place in places:
+        assert mask is not None
         roles.computed[place] = OfLength(mask, second.examples.length)
         if roles.mask is not None and roles.mask.name == mask.name:
             roles.mask = None

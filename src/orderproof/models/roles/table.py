@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orderproof.models.input_sampling import ExampleInputs
-from orderproof.models.roles.computed_inputs import KeptNumber
+from orderproof.models.roles.computed_inputs import KeptNumber, OfLength, TriangularMask
 from orderproof.models.roles.example_roles import (
     BY_CALLS,
     BY_NAME,
@@ -74,9 +74,9 @@ def _computed_role(computed: object) -> str:
         return "position ids"
     if isinstance(computed, KeptNumber):
         return "held: the same in every call"
-    if isinstance(computed, DocumentInput):
-        return computed.text
-    return "triangular mask"
+    if isinstance(computed, OfLength):
+        return _computed_role(computed.computed)
+    return computed.text if isinstance(computed, DocumentInput | TriangularMask) else "computed"
 
 
 def _argument_rows(roles: ExampleRoles, arguments: NamedArguments, layout: Layout) -> Iterator[InputRole]:
