@@ -35,9 +35,14 @@ def first_that_hides(calls: ModuleCalls, candidates: Iterable[Mask], call: Call)
 
 
 def _hides_a_token(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:
-    """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
+    """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad.
+
+    A mask without pads with which an output is NaN is read the other way round: it hides every token.
+    """
     pairs = _outputs_of_replaced(calls, mask, call)
-    return pairs is not None and _differ(*pairs[0]) and not _differ(*pairs[1])
+    if pairs is None or any(x.isnan().any() for x in pairs[0][0]):
+        return False
+    return _differ(*pairs[0]) and not _differ(*pairs[1])
 
 
 def weakening_mask(calls: ModuleCalls, candidates: Iterable[Mask], call: Call) -> Mask | None:
