@@ -28,6 +28,7 @@ from orderproof.recording.module_state import StateChanges, preserved_state
 from orderproof.recording.outside_calls import OutsideCalls, observed_outside_calls
 from orderproof.recording.owned_state import OwnedState
 from orderproof.recording.refusal import NOT_RECORDED
+from orderproof.recording.selected_rows import called
 from orderproof.seeded_random import seeded_random
 
 # The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
@@ -176,7 +177,7 @@ def _run_eagerly(
         seeded_random(0), prepared_call(module, inputs, written, reached) as (copies, changes),
         profiled_operators() as operators, observed_outside_calls() as calls,
     ):  # fmt: skip
-        output = module(*copies)
+        output = called(module, copies)
     return EagerCall(operators, calls, changes.names, output)
 
 

@@ -31,6 +31,7 @@ from orderproof.recording.nested_calls import written_out
 from orderproof.recording.operator_names import is_of_torch
 from orderproof.recording.owned_state import OwnedState
 from orderproof.recording.program import Program
+from orderproof.recording.selected_rows import called
 
 _DIFFERENT = f"{NOT_THE_PROGRAM}an eager call "
 
@@ -64,7 +65,7 @@ def compare_programs(
         mode = _Follow(program, Autocast(inputs[0].device.type if inputs else "cpu"), replaced)
         with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads(mode.autocast):
             try:
-                output = module(*copies)
+                output = called(module, copies)
             except Exception as error:
                 if mode.refusal:
                     raise CaptureError(mode.refusal) from None
