@@ -38,7 +38,8 @@ def test_it_prints_and_writes_a_row_for_each_size(
     monkeypatch.setattr(checkpoints, "write_checkpoint", lambda _folder, _millions: next(parameters))
     page = tmp_path / "page.md"
     assert checkpoints.main(["--millions", "20", "70", "--before", str(tmp_path), "--markdown", str(page)]) == 0
-    header, *lines, last = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    header, *lines, fit, _, last = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert fit[0].startswith("By least squares over all sizes, each further 100 million parameters take 9.0 s, and 18 ")
     first, second = (dict(zip(header, cells, strict=True)) for cells in lines)
     assert "8 billion" in last[0]
     assert (first["seconds"], first["seconds / forward"], first["before: seconds"], first["ratio"]) == (
