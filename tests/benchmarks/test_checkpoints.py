@@ -51,9 +51,25 @@ def test_it_prints_and_writes_a_row_for_each_size(
         assert f"| {' | '.join(cells)} |" in page.read_text(encoding="utf-8")
 
 
-def test_a_forward_call_is_measured_with_one_layer_in_a_dtype_at_a_time(tmp_path: Path) -> None:
+def test_a_forward_call_is_measured_with_one_layer_in_a_dtype_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     checkpoints.write_checkpoint(tmp_path, 0.5)
-    assert checkpoints.forward_seconds(tmp_path, "float64") > 0
+    monkeypatch.setattr("sys.argv", ["-c", str(tmp_path), "8", "float64"])
+    seen: list[set[torch.dtype]] = []
+    after = torch.nn.modules.module.register_module_forward_hook(
+        lambda module, _, output: seen.append({p.dtype for p in module.parameters()})
+    )
+    names: dict[str, object] = {}
+    try:
+        exec(checkpoints.FORWARD, names)
+    finally:
+        after.remove()
+    assert float(capsys.readouterr().out) > 0
+    model = names["model"]
+    assert isinstance(model, torch.nn.Module)
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    assert {frozenset(each) for each in seen} > {frozenset({torch.float64}), frozenset({torch.bfloat16})}
 
 
 def test_a_page_keeps_the_section_that_is_written_by_hand(tmp_path: Path) -> None:

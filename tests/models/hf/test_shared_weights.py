@@ -49,7 +49,7 @@ def test_no_second_copy_of_the_weights_is_made(name: str) -> None:
         assert made.call(made.sample_tokens(2, 7, 0), keep=False).output.isfinite().all(), what
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["llama", "bert"])
 def test_no_weights_are_written_to_a_temporary_file(name: str) -> None:
     adapter = tiny_adapter(name)
     largest = max(p.numel() * p.element_size() for p in adapter.module.parameters())
