@@ -31,6 +31,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import linear_regression
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -144,6 +145,19 @@ def continued(sizes: Sequence[Size]) -> str:
     return (
         f"Continued from the last two sizes, {NEXT_SIZE / 1e9:g} billion parameters have a file of {file:.1f} GB and "
         f"need {peak:.1f} GB of memory, the file included, and {seconds:.0f} s."
+    )
+
+
+def fitted(sizes: Sequence[Size]) -> str:
+    """The growth over all sizes, by least squares: a row and the one above it have unlike numbers of layers."""
+    if len(sizes) < 2:
+        return ""
+    seconds = [size.costs["now"].seconds for size in sizes]
+    by_parameters = linear_regression([size.parameters / 1e8 for size in sizes], seconds).slope
+    by_calls = linear_regression([size.float64 for size in sizes], seconds).slope
+    return (
+        f"By least squares over all sizes, each further 100 million parameters take {by_parameters:.1f} s, and "
+        f"{by_calls:.0f} times as long as a call in float64 takes longer."
     )
 
 
@@ -313,13 +327,14 @@ def main(arguments: list[str] | None = None) -> int:
         rows.append(size.cells(sizes[-1] if sizes else None))
         sizes.append(size)
         print("\t".join(rows[-1]), flush=True)
-    print(continued(sizes))
+    ending = "\n\n".join(filter(None, (fitted(sizes), continued(sizes))))
+    print(ending)
     if chosen.markdown:
         options = (
             "" if tuple(chosen.millions) == MILLIONS else f" --millions {' '.join(f'{m:g}' for m in chosen.millions)}"
         )
         options += " --before BEFORE/src" if chosen.before else ""
-        text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"), continued(sizes))
+        text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"), ending)
         text += ideas_of(chosen.markdown)
         chosen.markdown.write_text(text, encoding="utf-8")
     return 0
