@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 OTHER_NAMES: Mapping[str, str] = {"n_ctx": "n_positions"}  # old key -> the key with the same value
+OF_ONE: Mapping[str, Mapping[str, str]] = {  # the same for an architecture
+    "lfm2": {"block_dim": "hidden_size", "conv_dim": "hidden_size"},
+}
 FIXED_VALUES: Mapping[str, Mapping[str, Any]] = {  # by architecture: keys whose only value is in the program today
     "apertus": {"mlp_bias": False, "post_norm": False, "qk_norm": True},
     **{name: {"position_embedding_type": "absolute"} for name in ("bert", "camembert", "roberta", "xlm-roberta")},
@@ -19,7 +22,8 @@ LAYER_LETTERS = {"sliding_attention": "L", "full_attention": "G"}  # of a patter
 
 def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """The old keys that a configuration lacks, with the values that it states in other places."""
-    keys = {old: config[new] for old, new in OTHER_NAMES.items() if new in config}
+    names = {**OTHER_NAMES, **OF_ONE.get(str(config.get("model_type")), {})}
+    keys = {old: config[new] for old, new in names.items() if new in config}
     keys |= FIXED_VALUES.get(str(config.get("model_type")), {})
     rope = config.get("rope_parameters")
     if isinstance(rope, Mapping):
