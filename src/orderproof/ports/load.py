@@ -29,8 +29,12 @@ from orderproof.subject_spec import check_folder, check_spec
 
 TINY_WINDOW = 6  # [tokens]
 MAX_PATTERN = 8  # layers
-SIZES: Mapping[str, Mapping[str, Any]] = {  # that an engine computes from others
+SIZES: Mapping[str, Mapping[str, Any]] = {  # that an engine computes from others; None: as the configuration does
+    "deepseek_v2": {"n_group": 1, "topk_group": 1},
+    "falcon": {"ffn_hidden_size": None},
+    "falcon_h1": {"num_attention_heads": 4, "num_key_value_heads": 2},
     "gpt_neox": {"intermediate_size": 256},
+    "lfm2_moe": {"num_dense_layers": 1},
 }
 TINY_VALUES: Mapping[str, Any] = {  # of keys that a configuration has
     "sliding_window": TINY_WINDOW, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,

@@ -124,9 +124,13 @@ class _Model:
         return self._prompts([row], engine)[0]
 
     def preemption(self, rows: list[list[int]], prompt: int) -> list[Any]:
-        """The rows have a block each, with one more for all of them, and grow into a second one."""
-        engine = self._engine(blocks=len(rows) + 2)
-        scheduler = engine.llm_engine.engine_core.engine_core.scheduler
+        """The rows have a block each, with one more for all of them, and grow into a second one.
+
+        Layers with a window have blocks of their own, and so have others that keep another cache.
+        """
+        kinds = len(_scheduler(self._engine()).kv_cache_config.kv_cache_groups)
+        engine = self._engine(blocks=kinds * (len(rows) + 1) + 1)
+        scheduler = _scheduler(engine)
         put_off = unittest.mock.Mock(wraps=scheduler._preempt_request)
         scheduler._preempt_request = put_off
         scores = self._generated(rows, engine, prompt)
@@ -146,6 +150,10 @@ class _Model:
     def greedy(self, row: list[int], count: int) -> list[int]:
         (answer,) = self._ask([row], self._engine(), max_tokens=count)
         return [int(token) for token in answer.outputs[0].token_ids]
+
+
+def _scheduler(engine: Any) -> Any:
+    return engine.llm_engine.engine_core.engine_core.scheduler
 
 
 class _Encoder:
