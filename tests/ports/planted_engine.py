@@ -42,6 +42,8 @@ class PlantedModel(LoadedModel):
         return Scores(self._logits(torch.tensor([list(row)]), use_cache=False).logits[0].numpy())
 
     def chunks(self, row: Row, sizes: Sequence[int]) -> Scores:
+        if "chunks_in_one_call" in self.faults:
+            return self.prefill(row)
         past, start, parts = None, 0, []
         for index, size in enumerate(sizes):
             first = start + (index > 0) * ("cache_plus_one" in self.faults)
@@ -122,6 +124,19 @@ def window_of_chunks(size: int, prompt: int) -> Plant:
 
     def first_seen(query: Tensor) -> Tensor:
         return torch.where(query < prompt, query - query % size - size, query + 1 - size)
+
+    def plant(model: Any) -> None:
+        for part in parts(model, "q_proj"):
+            _replace_mask(part, first_seen)
+
+    return plant
+
+
+def window_before_chunks(size: int, starts: Sequence[int]) -> Plant:
+    """The chunks that begin at these tokens see so many tokens before their start, and all of the chunk up to them."""
+
+    def first_seen(query: Tensor) -> Tensor:
+        return torch.tensor(starts)[torch.bucketize(query, torch.tensor(starts), right=True) - 1] - size
 
     def plant(model: Any) -> None:
         for part in parts(model, "q_proj"):

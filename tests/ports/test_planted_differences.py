@@ -45,6 +45,13 @@ CASES: dict[str, Case] = {
         "arch:mistral", plants(planted.window_of_chunks(6, prompt=19)), "same_greedy_tokens",
         (("window", "in a prompt, from the start of the chunk of 6 before"),),
     ),
+    "window of the cache, and none in a chunk": Case(
+        "arch:mistral",
+        PlantedEngine(
+            plants=(planted.window_before_chunks(6, (0, 4, 14)),), faults=frozenset({"chunks_in_one_call"})
+        ),
+        "same_chunked_prefill", (("window", "in a chunk, from 6 tokens before its start"),),
+    ),
     "base replaced": Case(
         "arch:llama", plants(planted.base(1e6)), "same_prefill", (("rotary base", "1e+06"),)
     ),
