@@ -179,6 +179,28 @@ def _replace_mask(part: Any, first_seen: Callable[[Tensor], Tensor]) -> None:
     part.forward = with_own_mask
 
 
+def mask_as_numbers(model: Any) -> None:
+    """Scores with 1 added where a key is visible, and 0 where it is not."""
+    for part in parts(model, "q_proj"):
+        _with_numbers(part)
+
+
+def _with_numbers(part: Any) -> None:
+    forward = part.forward
+
+    def with_numbers(hidden_states: Tensor, *rest: Any, **options: Any) -> Any:
+        options["attention_mask"] = 1.0 + options["attention_mask"].clamp(min=-1.0)
+        return forward(hidden_states, *rest, **options)
+
+    part.forward = with_numbers
+
+
+def interleaved_indexer(model: Any) -> None:
+    """The layout of the attention in the indexer too."""
+    module = sys.modules[type(model).__module__]
+    module.apply_rotary_pos_emb = module.apply_rotary_pos_emb_interleave  # type: ignore[attr-defined]
+
+
 def rotary_frequencies(make: Callable[[Tensor], Tensor]) -> Plant:
     def plant(model: Any) -> None:
         for part in parts(model, "inv_freq"):

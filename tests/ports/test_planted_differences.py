@@ -58,6 +58,14 @@ CASES: dict[str, Case] = {
     "layout swapped": Case(
         "arch:llama", plants(planted.interleaved_weights), "same_prefill", (("rotary layout", "interleaved pairs"),)
     ),
+    "layout of an indexer swapped": Case(
+        "arch:deepseek_v32", plants(planted.interleaved_indexer), "same_prefill",
+        (("rotary layout", "interleaved pairs"),),
+    ),
+    "mask added as numbers": Case(
+        "arch:llama", plants(planted.mask_as_numbers), "same_prefill",
+        (("mask or pads", "added to the scores as 0 and 1"),),
+    ),
     "all features rotated": Case(
         "arch:phi", plants(planted.whole_rotation), "same_prefill", (("partial rotary", "1"),)
     ),
