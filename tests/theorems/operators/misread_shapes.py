@@ -1,4 +1,4 @@
-"""Views that put elements of a row elsewhere in the row; and keys in blocks, one of which a query sees."""
+"""Views that put elements of a row elsewhere in the row, whole slices, and keys in blocks of which a query sees one."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ def rows_mixed(m: Program, x: Tensor) -> Tensor:
     return x + m.first(x).reshape(x.shape[1], x.shape[0], WIDTH).transpose(0, 1)
 
 
+def with_an_axis_more(m: Program, x: Tensor) -> Tensor:
+    """Weights of tokens of all rows in one axis, with an axis more: a whole slice of a dimension that is merged."""
+    weights, y = m.first(x).flatten(0, 1).sum(-1), m.second(x).flatten(0, 1)
+    return (weights[:, None] * y).unflatten(0, x.shape[:2])
+
+
 def keys_in_blocks(m: Program, x: Tensor, *, shift: int = 0) -> Tensor:
     """Causal attention to keys that were padded to blocks of four."""
     k, v = (in_chunks(f(x)).flatten(1, 2) for f in (m.second, m.third))
@@ -33,6 +39,7 @@ def keys_in_blocks(m: Program, x: Tensor, *, shift: int = 0) -> Tensor:
 PROGRAMS = [
     Case("heads without transpose", heads_without_transpose, NOT_CAUSAL),
     Case("rows and tokens without transpose", rows_mixed, frozenset()),
+    Case("weights of tokens with an axis more", with_an_axis_more, CAUSAL),
     Case("keys in blocks", keys_in_blocks, CAUSAL, least=5),
     Case("keys in blocks, one too far", lambda m, x: keys_in_blocks(m, x, shift=1), NOT_CAUSAL, least=5),
 ]

@@ -80,7 +80,9 @@ def _range(call: Operation[Any]) -> tuple[int, Any, Any]:
 def slice_(call: OpenOperation) -> OpenFact:
     """A range of a dimension."""
     dim, start, step = _range(call)
-    return sliced(call, with_single_axis(call.operand, dim), dim, start, call.shape[dim], step)
+    is_whole = step == 1 and size_of(call.operand.dims[dim]) is call.shape[dim]  # as in x[:, None]
+    fact = call.operand if is_whole else with_single_axis(call.operand, dim)
+    return sliced(call, fact, dim, start, call.shape[dim], step)
 
 
 def sliced(call: OpenOperation, fact: OpenFact, dim: int, start: Any, size: Term, step: int = 1) -> OpenFact:
