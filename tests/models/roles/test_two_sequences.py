@@ -58,6 +58,19 @@ class Placed(nn.Module):
         return self.model(x, keys, memory, key_padding_mask=memory_pads)[0].flatten(0, 1)
 
 
+class OfImage(nn.Module):
+    """Queries of its own to a memory, whose positions come after it, with a mask that may be left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.randn(3, 16))
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, memory: Tensor, places: Tensor, mask: Tensor | None = None) -> Tensor:
+        queries = self.query.expand(len(memory), 3, 16)
+        return self.attention(queries, memory + places, memory, key_padding_mask=mask)[0]
+
+
 class Loss(nn.Module):
     """One number of a batch."""
 
@@ -152,6 +165,15 @@ def test_positions_of_the_memory_go_with_it() -> None:
     assert roles["places"] == "moves and grows with memory"
     assert roles["memory_pads"] == "padding mask of memory, True at pads"
     assert _causal(module, inputs)["padding pads of memory"].verdict == "proved"
+
+
+def test_positions_of_the_tokens_are_no_sequence_of_their_own() -> None:
+    subject = from_module(OfImage().eval(), {"memory": _vectors(ROWS, SOURCE), "places": _vectors(ROWS, SOURCE)})
+    roles = _roles(subject)
+    assert not subject.other_sequences
+    assert subject.max_length is None
+    assert roles["places"] == "moves and grows with the tokens"
+    assert roles["mask"].startswith("padding mask, True at pads")
 
 
 def test_a_loss_has_no_rows_to_compare() -> None:

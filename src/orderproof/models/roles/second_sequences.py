@@ -49,6 +49,8 @@ def second_sequences(
         axis = _token_axis(tensor, 0 if examples.axes[first] == 0 else 1)
         if place in known or place in taken or axis is None:
             continue
+        if examples.axes[place] is not None and _must_be_as_long(module, examples, roles, place):
+            continue
         own = _with_companions(module, examples, roles, place)
         found = _roles_of(module, own, roles, known, examples.length)
         if found is not None:
@@ -59,6 +61,13 @@ def second_sequences(
             taken |= {k for k, axis in enumerate(own.axes) if axis is not None}
             taken |= {k for k, computed in found.computed.items() if computed is found.mask}
             yield SecondSequence(place, own, found)
+
+
+def _must_be_as_long(module: nn.Module, examples: ExampleInputs, roles: ExampleRoles, place: int) -> bool:
+    """True if an input grows with the first sequence only, as its positions; a given mask could grow with either."""
+    alone = tuple(axis if k == place else None for k, axis in enumerate(examples.axes))
+    own = replace(examples, axes=alone, row_axes=())
+    return not roles.computed and not takes_more(module, roles, own) and takes_more(module, roles, examples)
 
 
 def _with_companions(module: nn.Module, examples: ExampleInputs, roles: ExampleRoles, place: int) -> ExampleInputs:
