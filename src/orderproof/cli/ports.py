@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 def ports(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Architectures by name. By default all that the engine may have."),
+        typer.Argument(
+            metavar="NAME",
+            help="Architectures by name. By default all language models, and encoders if the engine takes them.",
+        ),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -58,7 +61,7 @@ def ports(
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare a tiny version of every causal language model of transformers with inference engines.
+    """Compare tiny language models and encoders of transformers with inference engines.
 
     The weights are random. A run that was killed continues with the same store.
 

@@ -85,9 +85,8 @@ def run_engine(
         while len(run.outputs) < len(calls) and not run.load_failure and run.knows:
             rest = calls[len(run.outputs) :]
             if not engine.has_environment and not forked_process.can_fork():
-                _run_here(
-                    engine, LoadRequest(folder, model_type, folder, 0, kind), rest, run
-                )  # libraries do not survive a fork
+                # libraries do not survive a fork
+                _run_here(engine, LoadRequest(folder, model_type, folder, 0, kind), rest, run)
                 return run
             with TemporaryDirectory() as place:
                 request = LoadRequest(folder, model_type, Path(place), limits.memory_gib, kind)

@@ -111,7 +111,8 @@ def tiny_reference(
                 return EncoderReference(spec, model, seed=seed, summary=summary, pooling=Pooling())
             return Reference(spec, model, seed=seed, summary=summary)
     assert failure is not None
-    raise SubjectError(f"{spec}: no tiny language model can be built and called: {first_line(failure)}") from failure
+    what = "encoder" if encoder else "language model"
+    raise SubjectError(f"{spec}: no tiny {what} can be built and called: {first_line(failure)}") from failure
 
 
 def _candidates(config: Any, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -173,7 +174,8 @@ def _checkpoint_reference(folder: Path, seed: int, *, may_be_encoder: bool) -> R
                 output_loading_info=True,
             )  # fmt: skip
         except Exception as error:
-            raise CheckpointError(f"{label}: it cannot be loaded with its head: {first_line(error)}") from error
+            with_head = "" if encoder else " with its head"
+            raise CheckpointError(f"{label}: it cannot be loaded{with_head}: {first_line(error)}") from error
     if missing := [key for key in report["missing_keys"] if not (encoder and key.startswith("pooler."))]:
         raise CheckpointError(
             f"{label}: its checkpoint lacks {min(missing)}{'' if encoder else '; a port needs the head'}"

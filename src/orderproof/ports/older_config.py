@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-OTHER_NAMES: Mapping[str, str] = {
-    "n_ctx": "n_positions",
-    "torch_dtype": "dtype",
-}  # old key -> the key with the same value
+OTHER_NAMES: Mapping[str, str] = {"n_ctx": "n_positions", "torch_dtype": "dtype"}  # old key -> the key of today
 OF_ONE: Mapping[str, Mapping[str, str]] = {  # the same for an architecture
     "lfm2": {"block_dim": "hidden_size", "conv_dim": "hidden_size"},
 }

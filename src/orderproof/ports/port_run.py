@@ -188,7 +188,8 @@ class PortRun:
     def _load_result(self, law: PortLaw, run: EngineRun) -> PortResult:
         if not run.load_failure:
             took = f"{run.seconds:.1f} s of processor time for it and {len(run.outputs)} calls"
-            after = f", after an import of {self.engine.import_seconds:.0f} s" if self.engine.has_environment else ""
+            imported = round(self.engine.import_seconds)
+            after = f", after an import of {imported} s" if imported else ""
             return PortResult(law, "held", f"{self.engine.version} loads it: {took}{after}")
         if not run.refused:
             return PortResult(law, "undecided", run.load_failure)

@@ -14,8 +14,8 @@ _MIXED_BY_RESHAPE = Remedy(
 )
 
 _NO_TOKEN_SEES_ANOTHER = Remedy(
-    text="No token sees another. If the tokens are along another axis, state it: --token-axis 0 for [token, row, "
-    "width] (in Python token_axis=0). If they are not, nothing in this call mixes tokens.",
+    text="No token sees another. If the tokens are along another axis, state it: --token-axis 0 for [token, row] "
+    "or [token, row, width] (in Python token_axis=0). If they are not, nothing in this call mixes tokens.",
 )
 
 

@@ -60,7 +60,7 @@ class PortModel:
 
     vocabulary: int
     kind: ModelKind = "causal_lm"
-    pooling: str = ""  # of the tokens of an encoder to an embedding of the text: "mean"
+    pooling: str = ""  # of the tokens of an encoder to an embedding of the text: "mean", "cls" or "lasttoken"
     window: int | None = None  # [tokens]
     context: int | None = None  # [tokens] of the trained context, before scaling
     stated: int | None = None  # [tokens] of the context that the configuration states, with its scaling
