@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from orderproof import audit
+from orderproof import audit
 from orderproof.auditing.record.context import AuditContext
 from orderproof.models.hf.architectures import load_architecture
 from orderproof.models.hf.moe_rewrites import (
@@ -142,3 +143,18 @@ def test_experts_that_are_given_back_their_rows_need_no_rewrite() -> None:
     subject = load_architecture("arch:longcat_flash", tiny=True)
     assert not needs_moe_rewrite(subject.module)
     assert AuditContext(subject, subject.default_length).export_failure is None
+
+
+def test_a_model_with_grouped_experts_that_is_given_is_recorded() -> None:
+    from transformers import MixtralConfig, MixtralModel
+
+    config = MixtralConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=2, num_local_experts=4,
+    )  # fmt: skip
+    model = MixtralModel(config)
+    assert config._experts_implementation == "grouped_mm"
+    (finding,) = audit(model, laws=["causal"], kind="decoder").findings[:1]
+    assert finding.theorem is not None
+    assert finding.theorem.proved
+    assert config._experts_implementation == "grouped_mm"
