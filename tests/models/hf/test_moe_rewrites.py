@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from orderproof import audit
-from orderproof import audit
 from orderproof.auditing.record.context import AuditContext
 from orderproof.models.hf.architectures import load_architecture
 from orderproof.models.hf.moe_rewrites import (
