@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from orderproof_recheck.errors import CertificateError
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, opposite, some
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, if_else, opposite, some
 from orderproof_recheck.logic.notation import is_integer, read_formula, read_term, require
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import If, Term, Variable, integer, of_atom, variable
@@ -37,6 +37,7 @@ INTEGER_LIMITS = {
     "int8": (-128, 127), "uint8": (0, 255),
 }  # fmt: skip
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+WHOLE = (*INTEGER_LIMITS, "float64", "float32")  # dtypes of numbers that may be known as an integer
 OTHERS = ("bool", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2")
 
 
@@ -249,6 +250,22 @@ def index(k: int) -> Term:
     return of_atom(axis(k))
 
 
+def is_whole(number: object) -> bool:
+    """True of a float that is an integer, and not as large as a mask."""
+    return type(number) is float and number.is_integer() and abs(number) < ORDINARY_LIMIT
+
+
+def whole_number(value: Value) -> Value:
+    """A float by cases that are integers, none as large as a mask, as a term; another value as it is."""
+    if not isinstance(value, Cases) or not all(is_whole(number) for _, number in value.pairs):
+        return value
+    *others, (_, last) = value.pairs
+    found = integer(int(last))
+    for condition, number in others:
+        found = if_else(condition, integer(int(number)), found)
+    return found
+
+
 def predicates_of(value: Value, dtype: str) -> Predicates:
     """The predicates of a tensor whose value is known."""
     cases = cases_of(value)
@@ -286,7 +303,7 @@ def read_fact(data: Mapping[str, Any], dtype: str) -> Fact:
 def read_value(data: Mapping[str, Any], dtype: str) -> Value:
     """A value from a certificate. Raises `CertificateError`."""
     ((kind, content),) = data.items()
-    if kind == "integer" and dtype in INTEGER_LIMITS:
+    if kind == "integer" and dtype in WHOLE:
         return read_term(content)
     if kind == "boolean" and dtype == "bool":
         return read_formula(content)

@@ -23,9 +23,11 @@ from orderproof_recheck.facts import (
     Predicates,
     Value,
     axis,
+    cases_of,
     index,
     predicates_of,
     product_of,
+    whole_number,
 )
 from orderproof_recheck.index_maps import Digits
 from orderproof_recheck.limits import GREATEST_SIZE, OF_A_RUN, Limits
@@ -273,16 +275,16 @@ class Step:
         value = claim.value
         if derived.value is None or self._is_new_function(value, claim):
             new = self._is_new_function(value, claim)
-            wraps = claim.dtype in INTEGER_LIMITS and self.may_wrap
-            require(new and derived.predicates.same is not FALSE and not wraps, "its value is not known")
+            may_be = claim.dtype == "bool" or (claim.dtype in INTEGER_LIMITS and not self.may_wrap)
+            require(new and derived.predicates.same is not FALSE and may_be, "its value is not known")
             self.meet(Obligation(sizes, TRUE, derived.predicates.same), "its value is not the same in both runs")
             if isinstance(value, Term):
                 self.meet(Obligation(sizes, TRUE, derived.predicates.ordinary), "its value is not ordinary")
             self.setting.functions.add(self.node)
             return
-        for given, shown in _equalities(value, derived.value):
+        for given, shown in _equalities(value, _of_kind(derived.value, value)):
             self.meet(Obligation(sizes, given, shown), "it is claimed to have another value")
-        if isinstance(value, Term):
+        if isinstance(value, Term) and claim.dtype in INTEGER_LIMITS:
             self.check_limits(value, claim.dtype, sizes)
 
     def _is_new_function(self, value: Value | None, claim: Fact) -> bool:
@@ -309,6 +311,15 @@ def is_index(variable: Variable) -> bool:
     """True of x0, x1, ..."""
     name = str(variable.fields[0])
     return name.startswith("x") and name[1:].isdigit()
+
+
+def _of_kind(derived: Value, claimed: Value | None) -> Value:
+    """A derived float as the claim has it: by cases, or as an integer."""
+    if isinstance(claimed, Term):
+        return whole_number(derived)
+    if isinstance(claimed, Cases) and isinstance(derived, Term) and (cases := cases_of(derived)) is not None:
+        return Cases(tuple((condition, float(number)) for condition, number in cases.pairs))
+    return derived
 
 
 def _equalities(claimed: Value | None, derived: Value) -> Iterable[tuple[Formula, Formula]]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import (
+    INTEGER_LIMITS,
     ORDINARY_LIMIT,
     Cases,
     Fact,
@@ -99,7 +100,7 @@ def _value(step: Step, rule: Rule) -> Value | None:
     value = found.value
     if value is None or not _variables(value) <= {axis(k) for k in range(len(step.claim.sizes))} | _symbols(value):
         return None
-    if isinstance(value, Term):
+    if isinstance(value, Term) and step.claim.dtype in INTEGER_LIMITS:
         again.check_limits(value, step.claim.dtype, step.claim.sizes)
     step.obligations += again.obligations
     return value

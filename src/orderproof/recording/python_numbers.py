@@ -19,6 +19,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
+import sympy
 import torch
 from torch.utils._sympy.functions import IntTrueDiv
 
@@ -30,6 +31,11 @@ _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 # Sympy computes with floats as with real numbers, and takes some bits of integers for others.
 _OF_FLOATS = (*_COMPARISONS, "__float__", "__bool__", "__trunc__", "__floor__", "__ceil__", "__round__", "__int__",
               "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__")  # fmt: skip
+_RELATIONS = {
+    "__eq__": sympy.Eq, "__ne__": sympy.Ne, "__lt__": sympy.Lt, "__le__": sympy.Le, "__gt__": sympy.Gt,
+    "__ge__": sympy.Ge,
+}  # fmt: skip
+_FEW = 2**20
 _TO_INTEGERS = ("__trunc__", "__floor__", "__ceil__", "__round__", "__int__")
 _OF_BITS = tuple(f"__{side}{name}__" for name in ("and", "or", "xor") for side in ("", "r"))
 _ARITHMETIC = tuple(f"__{side}{name}__" for name in ("add", "sub", "mul", "truediv", "pow") for side in ("", "r"))
@@ -144,9 +150,27 @@ def _of_float(name: str, original: Callable[..., Any], of_number: Callable[..., 
     def method(symbol: Any, *args: Any) -> Any:
         if not _is_asked_by_model() or (name in _TO_INTEGERS and _is_quotient_of_integers(symbol)):
             return original(symbol, *args)
+        if name in _RELATIONS and (answer := _compared_quotient(name, symbol, args[0])) is not None:
+            return answer
         return of_number(_value(symbol), *(_value(x) for x in args))
 
     return method
+
+
+def _compared_quotient(name: str, symbol: Any, other: Any) -> bool | None:
+    """The answer about n / k and an integer c, as that about n and c k; None for other numbers.
+
+    Both are integers, and k is positive: n / k is c, or differs from it by more than rounding if all are below 2 ** 20.
+    """
+    environment = symbol.node.shape_env
+    if not _is_quotient_of_integers(symbol) or not isinstance(environment, SizeEnvironment):
+        return None
+    if isinstance(other, bool) or not isinstance(other, int | float) or not float(other).is_integer():
+        return None
+    dividend, divisor = symbol.node._expr.args
+    if not divisor.is_positive or abs(other) >= _FEW or any(abs(x) >= _FEW for x in (dividend, divisor) if x.is_number):
+        return None
+    return bool(environment.evaluate_expr(_RELATIONS[name](dividend, divisor * int(other))))
 
 
 def _without_cancellation(original: Callable[..., Any], of_number: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,6 +179,8 @@ def _without_cancellation(original: Callable[..., Any], of_number: Callable[...,
     def method(symbol: Any, other: Any) -> Any:
         if not _is_asked_by_model():
             return original(symbol, other)
+        if isinstance(other, torch.Tensor):
+            return NotImplemented  # an operator of the tensor, with the symbol as a number
         if type(other) is not torch.SymFloat:
             result = original(symbol, other)
             if type(result) is torch.SymFloat and result.node._expr.free_symbols:

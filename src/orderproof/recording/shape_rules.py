@@ -291,6 +291,19 @@ def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch
     return ((end,), dtype) if opens and end.node.expr.is_Symbol else None
 
 
+def _max_pool1d(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
+    """Windows along the last axis; torch computes their number on sizes that are known only."""
+    x, *given = args
+    numbers = [one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for one in given]
+    if kwargs or len(numbers) > 4 or not all(type(n) is int for n in numbers) or x.dim() != 3:
+        return None
+    width, stride, padding, dilation = [*numbers, *[numbers[0], 0, 1][len(numbers) - 1 :]]
+    if min(width, stride, dilation) < 1 or not 0 <= padding <= width // 2:  # torch raises
+        return None
+    last = x.shape[-1] + 2 * padding - dilation * (width - 1) - 1
+    return ((*x.shape[:-1], last // stride + 1), x.dtype) if last >= 0 else None
+
+
 def _cat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sizes, torch.dtype] | None:
     operands, dim = (*args, 0)[:2]
     dims = {x.dim() for x in operands}
@@ -417,6 +430,7 @@ _CONTIGUOUS_RESULTS: dict[OpOverload, Callable[..., tuple[Sizes, torch.dtype] | 
     _ATEN.arange.default: _arange,
     _ATEN.arange.start: _arange,
     _ATEN.arange.start_step: _arange,
+    _ATEN.max_pool1d.default: _max_pool1d,
 }
 _OF_CONTIGUOUS_OPERANDS = {
     _ATEN.linear.default, _ATEN.layer_norm.default, _ATEN.mean.dim, _ATEN.sum.dim_IntList, _ATEN.cumsum.default,

@@ -111,3 +111,16 @@ def test_lengths_have_pads_on_the_right_only() -> None:
     case = next(case for case in CASES if case.name == "lengths")
     modes = {f.call_mode for f in audited(case, True).findings if f.law == "padding"}
     assert modes == {"padded right"}
+
+
+class CountedKeys(Attention):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        counted = torch.arange(x.shape[1])[None] < mask.sum(1, keepdim=True)
+        return x + self.attend(x, x, hidden(~counted))
+
+
+def test_a_mask_that_hides_all_keys_is_read_the_other_way_round() -> None:
+    inputs = {"x": torch.randn(2, 9, 16), "mask": torch.ones(2, 9).long()}
+    report = audit(CountedKeys(True), inputs=inputs, roles={"mask": "mask"}, laws=("batch",))
+    assert {r.name: r.role for r in report.subject.inputs}["mask"].startswith("padding mask, 1 at real tokens")
+    assert {f.verdict for f in report.findings} == {"proved"}

@@ -29,7 +29,34 @@ def sigmoids(
     return function(scores) @ m.third(x)
 
 
+def turned(m: Program, x: Tensor, base: float) -> Tensor:
+    """Causal attention with rotated queries and keys."""
+    angle = torch.arange(x.shape[1])[:, None] / base ** (torch.arange(3) / 3)
+    q, k = (torch.cat([y[..., :3] * angle.cos(), y[..., 3:] * angle.sin()], -1) for y in (m.first(x), m.second(x)))
+    return (q @ k.mT).masked_fill(~lower(x), -torch.inf).softmax(-1) @ m.third(x)
+
+
+def grown(m: Program, x: Tensor) -> Tensor:
+    """A base that grows beyond a length."""
+    base = 100.0
+    if x.shape[1] > 8:
+        base = base * (2.0 * x.shape[1] / 8 - 1.0) ** 1.5
+    return turned(m, x, base)
+
+
+def late(m: Program, x: Tensor, is_long: bool) -> Tensor:
+    """Attention to one later token, if a condition on the length is true."""
+    return scaled(m, x, 2.0) if not is_long else scaled(m, x, 2.0, hides=False)
+
+
 PROGRAMS = [
+    Case("base that grows beyond a length", grown, CAUSAL, least=9),
+    Case("base by the length", lambda m, x: turned(m, x, 100.0 * max(1.0, x.shape[1] / 16) ** 2), CAUSAL, greatest=16),
+    Case("scores by a share", lambda m, x: scaled(m, x, min(1.0, 16 / x.shape[1])), CAUSAL, greatest=16),
+    Case("all tokens beyond a share", lambda m, x: late(m, x, x.shape[1] / 16 > 2), CAUSAL, greatest=32),
+    Case("all tokens up to a share", lambda m, x: late(m, x, 16 / x.shape[1] >= 2.0), CAUSAL, least=9),
+    Case("all tokens from a share on", lambda m, x: late(m, x, x.shape[1] / 4 > 2), NOT_CAUSAL, least=9),
+    Case("all tokens at no share", lambda m, x: late(m, x, 16 / x.shape[1] < 0), CAUSAL),
     Case("sigmoids of scores", sigmoids, CAUSAL),
     Case("positive parts of scores", lambda m, x: sigmoids(m, x, -1e9, torch.relu), CAUSAL),
     Case("tangents of scores", lambda m, x: sigmoids(m, x, -1e9, torch.tanh), NOT_CAUSAL),

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tests.diagnosis.mutants.engine import M, mutants_of
-from tests.theorems.programs import Case, Program
+from tests.theorems.programs import WIDTH, Case, Program
 
 CAUSAL, NOT_CAUSAL = frozenset({"causal", "batch"}), frozenset({"batch"})
 
@@ -23,7 +23,17 @@ def tokens(x: Tensor) -> Tensor:
     return torch.arange(x.shape[1])
 
 
+def in_a_fixed_cache(m: Program, x: Tensor, *, far: int = 0) -> Tensor:
+    """Attention to a cache of fixed size, into which the tokens are written."""
+    place = tokens(x)
+    k, v = (x.new_zeros(x.shape[0], 64, WIDTH).index_copy(1, place, f(x)) for f in (m.second, m.third))
+    hidden = torch.arange(64) > place[:, None] + far
+    return (m.first(x) @ k.mT).masked_fill(hidden, float("-inf")).softmax(-1) @ v
+
+
 PROGRAMS = [
+    Case("cache of fixed size", in_a_fixed_cache, CAUSAL, greatest=64),
+    Case("cache of fixed size, one too far", lambda m, x: in_a_fixed_cache(m, x, far=1), NOT_CAUSAL, greatest=64),
     Case("written at their own places", lambda m, x: put(m, x, tokens(x), m.second(x)), CAUSAL),
     Case("written one place later", lambda m, x: put(m, x, tokens(x)[1:], m.second(x)[:, :-1]), CAUSAL),
     Case("written one place earlier", lambda m, x: put(m, x, tokens(x)[:-1], m.second(x)[:, 1:]), NOT_CAUSAL),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, Cases, Fact, Predicates, index
+from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, WHOLE, Cases, Fact, Predicates, index, is_whole
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.largest_scores import are_values_at
 from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite
@@ -29,12 +29,17 @@ def arange(step: Step) -> list[Derived]:
     """Start + step * index."""
     args = step.arguments()
     require(1 <= len(args) <= 3 and len(step.shape) == 1, "expected one, two or three numbers")
-    if not all(isinstance(x, Term | int) for x in args) or step.claim.dtype not in INTEGER_LIMITS:
-        return [Derived(Predicates(ordinary=TRUE if all(map(is_ordinary, args)) else FALSE))]
+    args = [int(x) if is_whole(x) else x for x in args]
     start, end = (args[0], args[1]) if len(args) > 1 else (0, args[0])
-    stride = step.integer(args[2] if len(args) > 2 else 1)
-    first, last = step.term(start), step.term(end)
+    stride = args[2] if len(args) > 2 else 1
+    if not isinstance(start, Term | int) or type(stride) is not int or step.claim.dtype not in WHOLE:
+        return [Derived(Predicates(ordinary=TRUE if all(map(is_ordinary, args)) else FALSE))]
     require(stride != 0, "a range without a step")
+    first = step.term(start)
+    if not isinstance(end, Term | int):  # a float, which says how many numbers there are
+        require(step.claim.dtype not in INTEGER_LIMITS, "a range of integers ends at another number")
+        return [Derived.of_value(first + single(step, 0) * stride, step.claim.dtype)]
+    last = step.term(end)
     sign = 1 if stride > 0 else -1
     count = floor_of((last - first) * sign + (abs(stride) - 1), abs(stride))
     require(step.equal(count, step.shape[0]), "a range has another size")
@@ -224,8 +229,8 @@ def _written_in_a_row(step: Step, dim: int, places: object, source: Fact) -> Der
         return None
     if not isinstance(places.value, Term):
         return None
-    (count,), start, size = places.axes[0], places.value - index(0), size_of(fact, dim)
-    inside = every(at_most(0, start), at_most(start + count, size))
+    (count,), start = places.axes[0], places.value - index(0)
+    inside = at_most(0, start)  # torch refuses a place after the last one, and counts a negative one from the end
     if start.variables & index(0).variables or not step.setting.discharge(Obligation((), TRUE, inside)):
         return None
     at, dims = single(step, dim), step.all_digits()

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from orderproof_recheck.facts import Fact, product_of
+from orderproof_recheck.facts import Fact, Predicates, product_of
 from orderproof_recheck.index_maps import Digits, NoMap, read, read_flat, shifted
 from orderproof_recheck.logic.formulas import TRUE, Formula, equal
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
-from orderproof_recheck.operator import READS, Operator, operators
+from orderproof_recheck.operator import READS, Operator, Permuted, operators
 from orderproof_recheck.steps import Derived, Step
 
 ONE = integer(1)
@@ -135,7 +135,7 @@ def broadcast_element(step: Step, fact: Fact) -> Fact:
     return read(fact, dims, step.equal)
 
 
-def view(step: Step) -> list[Derived]:
+def viewed(step: Step) -> list[Derived]:
     """The same elements in the order of memory."""
     fact = step.fact(0)
     require(fact.dtype == step.claim.dtype, "the bits of a tensor are read as another dtype")
@@ -152,9 +152,25 @@ def view(step: Step) -> list[Derived]:
         return [Derived.of_element(read_flat(fact, digits, step.equal))]
     except NoMap:
         places = shifted(fact.sizes, digits, step.equal, partial(step.holds, sizes=step.claim.sizes))
-        if places is None:
+        if places is not None:
+            return [Derived.of_element(fact.at(places))]
+        raise
+
+
+def view(step: Step) -> list[Derived]:
+    """The same elements in the order of memory; of axes that do not fit, somewhere in the same row."""
+    try:
+        return viewed(step)
+    except NoMap:
+        fact = step.fact(0)
+        if not (fact.axes and step.shape) or len(fact.axes[0]) != 1 or not step.equal(fact.axes[0][0], step.shape[0]):
             raise
-        return [Derived.of_element(fact.at(places))]
+        row = [
+            step.digits(0),
+            *(step.further(axes) for axes in fact.axes[1:]),
+        ]  # somewhere in the row of the same index
+        element = read(fact, row, step.equal)
+        return [Derived(Predicates(same=element.same, ordinary=element.ordinary))]
 
 
 def _check_merged(step: Step, fact: Fact) -> None:
@@ -244,7 +260,7 @@ MOVEMENT: dict[str, Operator] = {
     **operators(("expand", "broadcast_to", "expand_as"), expand, READS),
     **operators(
         ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "ravel", "_reshape_alias"),
-        view, READS,
+        view, Permuted(rule=viewed),
     ),
     **operators(("repeat", "tile"), repeat, READS),
     **operators(("movedim", "moveaxis"), movedim, READS),

@@ -13,11 +13,13 @@ from orderproof_recheck.facts import (
     FLOATS,
     INTEGER_LIMITS,
     ORDINARY_LIMIT,
+    WHOLE,
     Cases,
     Number,
     Value,
     cases_of,
     joined_cases,
+    whole_number,
 )
 from orderproof_recheck.logic.formulas import (
     FALSE,
@@ -81,7 +83,12 @@ def value_of_operator(
 
     `common`: The dtype to which torch converts two operands first.
     """
-    exact = [v for v in values if not isinstance(v, Cases)]
+    whole = (
+        [whole_number(v) for v in values]
+        if any(isinstance(v, Term) and cases_of(v) is None for v in values)
+        else values
+    )
+    exact = [v for v in whole if not isinstance(v, Cases)]
     if len(exact) == len(values) and options.get("alpha", 1) == 1:
         found = _exact(name, exact, dtype, options)
         if found is not None:
@@ -91,13 +98,16 @@ def value_of_operator(
 
 def _exact(name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any]) -> Value | None:
     if name in CONVERSIONS:
-        return as_boolean(values[0]) if dtype == "bool" else as_integer(values[0]) if dtype in INTEGER_LIMITS else None
+        if dtype == "bool":
+            return as_boolean(values[0])
+        is_term = dtype in INTEGER_LIMITS or (dtype in WHOLE and isinstance(values[0], Term))
+        return as_integer(values[0]) if is_term else None
     terms = [t for v in values if (t := as_integer(v)) is not None]
     if name in _COMPARE and len(terms) == 2:
         return _COMPARE[name](terms[0], terms[1])
     if dtype == "bool":
         return _boolean(name, [f for v in values if (f := as_boolean(v)) is not None])
-    return _integer(name, values, terms, options) if dtype in INTEGER_LIMITS else None
+    return _integer(name, values, terms, options) if dtype in WHOLE else None
 
 
 def _bit(term: Term) -> Formula | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from orderproof_recheck.facts import (
     INTEGER_LIMITS,
+    WHOLE,
     Cases,
     Fact,
     Predicates,
@@ -15,6 +16,7 @@ from orderproof_recheck.facts import (
     cases_of,
     joined_cases,
     known,
+    whole_number,
 )
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import (
@@ -60,7 +62,9 @@ def _value(parts: Sequence[Part], dtype: str) -> Value | None:
         return None
     if dtype == "bool" and all(isinstance(v, Formula) for v in values):
         return some(*(every(c, v) for (c, _), v in zip(parts, values, strict=True) if isinstance(v, Formula)))
-    if dtype in INTEGER_LIMITS and all(isinstance(v, Term) for v in values):
+    if any(isinstance(v, Term) and cases_of(v) is None for v in values):
+        values = [None if v is None else whole_number(v) for v in values]
+    if dtype in WHOLE and all(isinstance(v, Term) for v in values):
         total = values[-1]
         for (c, _), v in zip(reversed(parts[:-1]), reversed(values[:-1]), strict=True):
             assert isinstance(v, Term)

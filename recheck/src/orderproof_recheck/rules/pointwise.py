@@ -17,12 +17,13 @@ from orderproof_recheck.facts import (
     Fact,
     Predicates,
     Value,
+    is_whole,
     predicates_of,
     product_of,
 )
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
 from orderproof_recheck.logic.notation import require
-from orderproof_recheck.logic.terms import Term, apply
+from orderproof_recheck.logic.terms import Term, apply, integer
 from orderproof_recheck.operator import READS, Operator, operators
 from orderproof_recheck.rules.movement import broadcast_element, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS, as_integer, is_ordinary, value_of_operator
@@ -198,11 +199,12 @@ def _clamped(step: Step) -> Derived:
     bounds = [x for x in (low, high) if x is not None]
     if any(isinstance(x, Fact) for x in bounds):
         return _clamped_by_tensors(step, [step.fact(0), *(x for x in bounds if isinstance(x, Fact))])
-    if fact.value is not None and all(type(x) is int for x in bounds) and isinstance(fact.value, Term):
+    whole = [int(x) for x in bounds if type(x) is int or is_whole(x)]
+    if len(whole) == len(bounds) and isinstance(fact.value, Term):
         value: Value | None = fact.value
         for name, bound in (("maximum", low), ("minimum", high)):
             if bound is not None and value is not None:
-                value = value_of_operator(name, [value, element_of(step, bound).value or TRUE], step.claim.dtype, {})
+                value = value_of_operator(name, [value, integer(int(bound))], step.claim.dtype, {})
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
     inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orderproof_recheck.facts import INTEGER_LIMITS, Fact, Predicates
+from orderproof_recheck.facts import INTEGER_LIMITS, MAX_CASES, Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import (
     FALSE,
     TRUE,
     Formula,
     equal,
+    every,
     holds,
     opposite,
     some,
 )
 from orderproof_recheck.logic.notation import require
-from orderproof_recheck.logic.terms import Term, floor_of
+from orderproof_recheck.logic.terms import Term, floor_of, integer
 from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
 from orderproof_recheck.rules.movement import ONE, size_of
 from orderproof_recheck.rules.pointwise import pointwise
@@ -67,6 +68,8 @@ def reduce(step: Step) -> list[Derived]:
         counted = _counted(step, fact)
         if counted is not None:
             return [counted]
+    if step.name in ("any", "all") and (value := _of_few(step, fact, dims)) is not None:
+        return [Derived.of_value(value, "bool")]
     found = []
     for result in range(len(step.shapes)):
         element, keep = over_rows(step, fact, dims, result)
@@ -78,6 +81,27 @@ def reduce(step: Step) -> list[Derived]:
         ordinary = element.ordinary
         found.append(Derived(Predicates(same=same, zero=zero, ordinary=ordinary)))
     return found
+
+
+def _of_few(step: Step, fact: Fact, dims: Sequence[int]) -> Formula | None:
+    """If any of a few booleans is true, or all are; None of those that are not known."""
+    axes = fact.axes[dims[0]] if len(dims) == 1 else ()
+    if not isinstance(fact.value, Formula | Term) or len(axes) != 1 or not axes[0].is_integer:
+        return None
+    keep = len(step.shape) == len(fact.axes)
+    require(keep or len(step.shape) == len(fact.axes) - 1, "the result has another number of dimensions")
+    require(not keep or step.shape[dims[0]] is ONE, "the result of a reduction has another shape")
+    if not 0 < axes[0].constant <= MAX_CASES:
+        return None
+    others = [step.digits(d if keep or d < dims[0] else d - 1) for d in range(len(fact.axes))]
+    few = []
+    for k in range(axes[0].constant):
+        places = [((axes[0], integer(k)),) if d == dims[0] else own for d, own in enumerate(others)]
+        value = read(fact, places, step.equal).value
+        if not isinstance(value, Formula | Term):
+            return None
+        few.append(opposite(equal(value, 0)) if isinstance(value, Term) else value)
+    return some(*few) if step.name == "any" else every(*few)
 
 
 def _counted(step: Step, fact: Fact) -> Derived | None:
@@ -162,8 +186,8 @@ def largest(step: Step) -> list[Derived]:
     return extreme(step)
 
 
-def logsumexp(step: Step) -> list[Derived]:
-    """The logarithm of a sum of exponentials: nearly the greatest element."""
+def nearly_largest(step: Step) -> list[Derived]:
+    """The greatest element, or the logarithm of a sum of exponentials, which is nearly that."""
     given = step.argument(1, "dim")
     single = type(given) is int or (isinstance(given, list) and len(given) == 1)
     return largest_score(step) if single and _may_hide(step) else reduce(step)
@@ -175,7 +199,7 @@ def _may_hide(step: Step) -> bool:
 
 
 _REDUCED = (
-    "sum", "mean", "amax", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
+    "sum", "mean", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
     "_is_all_true", "count_nonzero",
 )  # fmt: skip
 _ANY_ORDER = Permuted(in_any_order=(0, 1))
@@ -183,7 +207,7 @@ _ANY_ORDER = Permuted(in_any_order=(0, 1))
 ROWS: dict[str, Operator] = {
     **operators(_REDUCED, reduce, _ANY_ORDER),
     "prod": Operator(reduce, _ANY_ORDER, may_wrap=True),
-    "logsumexp": Operator(logsumexp, _ANY_ORDER),
+    **operators(("logsumexp", "amax"), nearly_largest, _ANY_ORDER),
     **operators(("max", "min", "median", "kthvalue"), largest, Permuted(in_any_order=(0,))),
     **operators(("argmax", "argmin"), largest, READS),
     "mode": Operator(largest),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, Fact, Predicates, axis, index
+from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, WHOLE, Fact, Predicates, axis, index, whole_number
 from orderproof_recheck.index_maps import read
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, equal, if_else, less, opposite, some
 from orderproof_recheck.logic.replacement import Replacement
@@ -22,7 +22,7 @@ def cumulative(step: Step) -> list[Derived]:
     dim = step.dim(step.argument(1, "dim"), len(fact.axes))
     size = size_of(fact, dim)
     if step.name == "cumsum" and len(step.shapes) == 1:
-        value = _counting(step, fact, dim)
+        value = _counting(step, fact, dim) or _summed(step, fact, dim)
         if value is not None:
             return [Derived.of_value(value, step.claim.dtype)]
     if size is ONE:
@@ -75,6 +75,24 @@ def _counting(step: Step, fact: Fact, dim: int) -> Term | None:
     if not isinstance(value, Term) or not value.is_integer or step.claim.dtype not in INTEGER_LIMITS:
         return None
     return (single(step, dim) + 1) * value.constant
+
+
+def _summed(step: Step, fact: Fact, dim: int) -> Term | None:
+    """The claimed value, if it begins with the first element, and grows by each element."""
+    claimed, own = step.claim.value, None if fact.value is None else whole_number(fact.value)
+    if isinstance(own, Formula):
+        own = if_else(own, integer(1), integer(0))
+    if not isinstance(claimed, Term) or not isinstance(own, Term) or len(step.claim.axes[dim]) != 1:
+        return None
+    if step.claim.axes != fact.axes or step.claim.dtype not in WHOLE or not claimed.functions <= own.functions:
+        return None
+    ((_, place),) = step.digits(dim)
+    (here,) = place.variables
+    first, before = (Replacement({here: at}) for at in (integer(0), place - 1))
+    begins = equal(first.term(claimed), first.term(own))
+    grows = some(at_most(place, 0), equal(claimed - before.term(claimed), own))
+    holds = all(step.holds(each, step.claim.sizes) for each in (begins, grows))
+    return claimed if holds else None
 
 
 def _documents(step: Step, fact: Fact, dim: int, value: Formula | Term) -> Term | None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
 from orderproof_recheck.at_largest import is_ordinary, score_at
-from orderproof_recheck.facts import Fact, Largest, Predicates
+from orderproof_recheck.facts import Fact, Largest, Predicates, product_of
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, less, some
 from orderproof_recheck.logic.notation import require
-from orderproof_recheck.logic.terms import Term, integer
+from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
 from orderproof_recheck.operator import Operator, Permuted, operators
 from orderproof_recheck.rules.movement import ONE
 from orderproof_recheck.statements import REAL_TOKEN, TOKENS
@@ -71,17 +71,21 @@ def _largest_is_kept(step: Step, fact: Fact, dim: int) -> Formula:
 
 def _witnesses(step: Step, axes: tuple[Term, ...], places: Sequence[tuple[Term, Term]]) -> list[Term]:
     """Indices at which a score may be visible: the first, the last, that of the token itself, and a real token."""
-    if len(axes) != 1:
+    if not axes or any(not inner.is_integer for inner in axes[1:]):
         return []
-    (size,) = axes
-    matching = [(extent, place) for extent, place in places if (size - extent).is_integer]
+    size = product_of(axes)
+    matching = [(extent, place) for extent, place in places if len(axes) > 1 or (size - extent).is_integer]
     own = [w for extent, place in matching for w in (place, place + size - extent)]
     real = [REAL_TOKEN] if size is TOKENS and "real token" in step.setting.names else []
     return list(dict.fromkeys([*own, *real, integer(0), size - 1]))
 
 
 def _visible(score: Score, axes: tuple[Term, ...], place: Term) -> Formula:
-    return every(at_most(0, place), less(place, axes[0]), score(((axes[0], place),)).ordinary)
+    inside, digits = every(at_most(0, place), less(place, product_of(axes))), []
+    for inner in axes[:0:-1]:  # all but the first have constant sizes
+        digits.append((inner, remainder_of(place, inner.constant)))
+        place = floor_of(place, inner.constant)
+    return every(inside, score(((axes[0], place), *digits[::-1])).ordinary)
 
 
 def softmax(step: Step) -> list[Derived]:

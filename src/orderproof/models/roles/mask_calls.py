@@ -35,9 +35,14 @@ def first_that_hides(calls: ModuleCalls, candidates: Iterable[Mask], call: Call)
 
 
 def _hides_a_token(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:
-    """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad."""
+    """True if replacing a token changes other outputs where all tokens are real, and none where it is a pad.
+
+    A mask without pads with which an output is NaN is read the other way round: it hides every token.
+    """
     pairs = _outputs_of_replaced(calls, mask, call)
-    return pairs is not None and _differ(*pairs[0]) and not _differ(*pairs[1])
+    if pairs is None or any(x.isnan().any() for x in pairs[0][0]):
+        return False
+    return _differ(*pairs[0]) and not _differ(*pairs[1])
 
 
 def weakening_mask(calls: ModuleCalls, candidates: Iterable[Mask], call: Call) -> Mask | None:
@@ -131,7 +136,7 @@ def _outputs_of_replaced(
 def _outputs(
     module: nn.Module, inputs: tuple[Tensor, ...], given: tuple[PaddingMask, Tensor], left_out: tuple[int, int]
 ) -> list[Tensor]:
-    """The outputs of a call with rows and tokens without those of one token; those with rows if there are no others.
+    """The outputs of a call with rows and tokens without those of one token; those with rows, or all, if none has both.
 
     ``left_out`` is the axis of tokens, 0 or 1, and the place of the token.
     """
@@ -143,7 +148,7 @@ def _outputs(
     sizes = values.shape if axis == 1 else values.shape[::-1]
     numbers = [x.double() for x in found if isinstance(x, Tensor) and x.is_floating_point()]
     of_tokens = [x.index_select(axis, kept.nonzero().flatten()) for x in numbers if x.shape[:2] == sizes]
-    return of_tokens or [x for x in numbers if len(values) in x.shape[:2]]
+    return of_tokens or [x for x in numbers if len(values) in x.shape[:2]] or numbers
 
 
 def _distance(first: list[Tensor], second: list[Tensor]) -> float:

@@ -1,4 +1,7 @@
-"""The value of an operator on integers and booleans whose values are known as terms and formulas."""
+"""The value of an operator on integers and booleans whose values are known as terms and formulas.
+
+A float may be known as an integer, too: a position that is converted. That it is exact is an assumption of each proof.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ from orderproof.logic.terms import (
     negation,
     remainder,
 )
-from orderproof.theorems.facts.numbers import INTEGERS
+from orderproof.number_limits import ORDINARY_LIMIT
+from orderproof.theorems.facts.numbers import INTEGERS, WHOLE
+from orderproof.theorems.facts.open_fact import Cases, as_cases
 
 Known = Term | Formula
 
@@ -64,14 +69,32 @@ def integer_value(name: str, operands: Sequence[Known], dtype: torch.dtype, opti
         return _COMPARISONS[name](as_integer(operands[0]), as_integer(operands[1]))
     if dtype is torch.bool:
         return _boolean(name, operands)
-    return _integer(name, operands, options) if dtype in INTEGERS else None
+    return _integer(name, operands, options) if dtype in WHOLE else None
+
+
+def is_whole(number: object) -> bool:
+    """True of a float that is an integer, and not as large as a mask."""
+    return type(number) is float and number.is_integer() and abs(number) < ORDINARY_LIMIT
+
+
+def whole_number(value: Known | Cases) -> Known | Cases:
+    """A float by cases that are integers, none as large as a mask, as a term; another value as it is."""
+    if not isinstance(value, Cases) or not all(is_whole(number) for _, number in value.pairs):
+        return value
+    *others, (_, last) = value.pairs
+    found = as_term(int(last))
+    for condition, number in others:
+        found = conditional(condition, as_term(int(number)), found)
+    return found
 
 
 def converted_value(value: Known, dtype: torch.dtype) -> Known | None:
-    """A value after a change of its dtype to integers or booleans."""
+    """A value after a change of its dtype: that of an integer is kept as a float, too."""
     if dtype is torch.bool:
         return as_boolean(value)
-    return as_integer(value) if dtype in INTEGERS else None
+    if dtype in INTEGERS:
+        return as_integer(value)
+    return value if dtype in WHOLE and isinstance(value, Term) and as_cases(value) is None else None
 
 
 _COMPARISONS: dict[str, Callable[[Term, Term], Formula]] = {

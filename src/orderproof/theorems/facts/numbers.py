@@ -13,6 +13,7 @@ from orderproof.number_limits import ORDINARY_LIMIT
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, index
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+WHOLE = (*INTEGERS, torch.float64, torch.float32)  # dtypes of numbers that may be known as an integer term
 
 
 def with_function(fact: OpenFact, name: str, loops: Sequence[Term] = ()) -> OpenFact:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from orderproof.logic.terms import Formula, conditional, conjunction, disjunction, implication
-from orderproof.theorems.facts.integer_values import as_boolean, as_integer
-from orderproof.theorems.facts.numbers import INTEGERS
+from orderproof.logic.terms import Formula, Term, conditional, conjunction, disjunction, implication
+from orderproof.theorems.facts.integer_values import as_boolean, as_integer, whole_number
+from orderproof.theorems.facts.numbers import WHOLE
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, as_cases, merged_cases
 
 Parts = Sequence[tuple[Formula, OpenFact]]
@@ -44,10 +44,12 @@ def _value(parts: Parts, dtype: torch.dtype) -> Value | None:
     values = [fact.value for _, fact in parts]
     if any(value is None for value in values):
         return None
+    if any(isinstance(value, Term) and as_cases(value) is None for value in values):
+        values = [value if value is None else whole_number(value) for value in values]
     exact = [value for value in values if value is not None and not isinstance(value, Cases)]
     if len(exact) == len(parts) and dtype is torch.bool:
         return disjunction(*(condition & as_boolean(v) for (condition, _), v in zip(parts, exact, strict=True)))
-    if len(exact) == len(parts) and dtype in INTEGERS:
+    if len(exact) == len(parts) and dtype in WHOLE:
         total = as_integer(exact[-1])
         for (condition, _), value in zip(reversed(parts[:-1]), reversed(exact[:-1]), strict=True):
             total = conditional(condition, as_integer(value), total)

@@ -24,6 +24,7 @@ from orderproof.logic.terms import (
     less,
 )
 from orderproof.number_limits import SMALL_INTEGERS_ASSUMPTION
+from orderproof.theorems.facts.numbers import WHOLE
 from orderproof.theorems.facts.open_fact import Axes, index
 from orderproof.theorems.statement import BATCH, STATEMENT_FUNCTIONS, TOKENS
 from orderproof.theorems.walks.context import Context
@@ -36,7 +37,12 @@ Range = tuple[int, int]  # the least and the greatest value
 
 
 def fits(context: Context, value: Term, sizes: Axes, dtype: torch.dtype) -> bool:
-    """True if a term is within the limits of a dtype of integers, for all indices within these sizes."""
+    """True if a term is within the limits of a dtype of integers, for all indices within these sizes.
+
+    Of a float that is known as an integer, nothing has to be shown: its arithmetic is assumed to be exact.
+    """
+    if dtype in WHOLE and dtype.is_floating_point:
+        return True
     if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
         return False
     if dtype is torch.int64:

@@ -18,8 +18,9 @@ import torch
 
 from orderproof.logic.terms import FALSE, TRUE, Term, as_term
 from orderproof.recording.open_sizes import OpaqueNumber
+from orderproof.theorems.facts.integer_values import is_whole
 from orderproof.theorems.facts.moved_fact import NOTHING, Motion, MovedFact, uniform
-from orderproof.theorems.facts.numbers import INTEGERS, beyond_ordinary
+from orderproof.theorems.facts.numbers import INTEGERS, WHOLE, beyond_ordinary
 from orderproof.theorems.facts.open_fact import Cases, NotCovered, OpenFact, Value, dims_of, index
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
@@ -38,8 +39,9 @@ def arange(call: OpenOperation) -> OpenFact:
     arguments = call.node.args
     start, step = (arguments[0] if len(arguments) > 1 else 0), (arguments[2] if len(arguments) > 2 else 1)
     fact = OpenFact(dims_of(call.shape), call.dtype, unbounded=beyond_ordinary(*arguments))
+    start, step = (int(x) if is_whole(x) else x for x in (start, step))  # type: ignore[arg-type]
     first = number(start)
-    if call.dtype not in INTEGERS or first is None or not isinstance(step, int):
+    if call.dtype not in WHOLE or first is None or not isinstance(step, int):
         return fact
     return OpenFact(fact.dims, call.dtype, value=first + index(0) * step if fact.sizes else first)
 

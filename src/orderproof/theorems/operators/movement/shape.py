@@ -2,7 +2,8 @@
 
 Lemma. Let the axes of both shapes be taken apart into common ones.
   1. An element agrees in both runs where the element of the operand with the same digits does. Where two axes have no
-     common ones and their sizes are almost the same, it is the element at the same place in memory.
+     common ones and their sizes are almost the same, it is the element at the same place in memory. Where
+     only the first axis is kept, an element is one of its row, and agrees where the whole row does.
   2. The axes of the result move as those of the operand. An axis of tokens that is taken apart into groups by its index
      has no motion: nothing follows.
 
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-from orderproof.logic.terms import Term, as_term
+from orderproof.logic.terms import FALSE, Term, as_term
 from orderproof.theorems.facts.frame import EqualSizes, converted, refined
 from orderproof.theorems.facts.moved_fact import Axis, Dim, Motion, MovedFact, sizes, split, still
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, index, size_of
@@ -60,7 +61,23 @@ def _groups(sizes: Sequence[Term], shape: Sequence[Term], equal: EqualSizes) -> 
 def view(call: OpenOperation) -> OpenFact:
     """The same elements in the same order in another shape."""
     _require_same_bits(call)
-    return reshaped(call, call.operand, call.shape)
+    try:
+        return reshaped(call, call.operand, call.shape)
+    except NotCovered:
+        within = _within_rows(call)
+        if within is None:
+            raise
+        return within
+
+
+def _within_rows(call: OpenOperation) -> OpenFact | None:
+    """Elements of each row somewhere in that row: what holds of all elements of it. None if nothing does."""
+    fact, shape = call.operand, call.shape
+    if not (fact.dims and shape) or len(fact.dims[0]) != 1 or not call.context.equal_sizes(fact.dims[0][0], shape[0]):
+        return None
+    same, finite = (call.context.for_all(f, fact.sizes, 1) for f in (fact.same, fact.ranges().finite))
+    dims = (fact.dims[0], *((() if size is ONE else (size,)) for size in shape[1:]))
+    return None if same is FALSE else OpenFact(dims, call.dtype, same, unbounded=~finite)
 
 
 def reshaped(call: OpenOperation, fact: OpenFact, shape: Sequence[Term]) -> OpenFact:

@@ -17,8 +17,15 @@ from torch.utils import _pytree as pytree
 
 from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conditional, conjunction, maximum, minimum
 from orderproof.recording.open_sizes import OpaqueNumber
-from orderproof.theorems.facts.integer_values import as_integer, converted_value, integer_value, known_literal
-from orderproof.theorems.facts.numbers import INTEGERS
+from orderproof.theorems.facts.integer_values import (
+    as_integer,
+    converted_value,
+    integer_value,
+    is_whole,
+    known_literal,
+    whole_number,
+)
+from orderproof.theorems.facts.numbers import INTEGERS, WHOLE
 from orderproof.theorems.facts.open_fact import MAX_CASES, Cases, Number, Value, as_cases, merged_cases, size_of
 from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Operands
 from orderproof.theorems.walks.open_operation import OpenOperation
@@ -36,11 +43,13 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
         return None
     if call.name in KEEPS:
         return operands.facts[0].value
-    if call.name in ("clamp", "clip") and call.dtype in INTEGERS:
+    if call.name in ("clamp", "clip") and call.dtype in WHOLE:
         return _clamped(operands.facts[0].value, call.argument(1, "min"), call.argument(2, "max"))
     if call.name == "eq" and (whole := _is_whole_count(call, operands)) is not None:
         return whole
-    known = [operands.fact(x).value if isinstance(x, Node) else known_literal(x) for x in operands.arguments]
+    known = [operands.fact(x).value if isinstance(x, Node) else _literal(x) for x in operands.arguments]
+    if any(isinstance(x, Term) and as_cases(x) is None for x in known):
+        known = [None if x is None else whole_number(x) for x in known]
     found: Value | None
     exact = [x for x in known if x is not None and not isinstance(x, Cases)]
     if len(exact) == len(known):
@@ -59,10 +68,15 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
 
 def _clamped(value: Value | None, low: Any, high: Any) -> Term | None:
     """An integer between two others, each of which may be missing."""
-    if not isinstance(value, Term) or not all(x is None or type(x) is int for x in (low, high)):
+    if not isinstance(value, Term) or not all(x is None or type(x) is int or is_whole(x) for x in (low, high)):
         return None
-    value = value if low is None else maximum(value, as_term(low))
-    return value if high is None else minimum(value, as_term(high))
+    value = value if low is None else maximum(value, as_term(int(low)))
+    return value if high is None else minimum(value, as_term(int(high)))
+
+
+def _literal(value: Any) -> Value | None:
+    """A number among the arguments as a value."""
+    return Cases(((TRUE, value),)) if type(value) is float else known_literal(value)
 
 
 def _absorbed(call: OpenOperation, operands: Operands) -> Formula | None:

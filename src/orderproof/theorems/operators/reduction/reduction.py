@@ -2,6 +2,7 @@
 
 Lemma. Let C[i] = f(A[i, j] for all j), with f independent of the order of its arguments.
   1. C[i] agrees in both runs where all A[i, j] do. A sum also agrees where those that differ are zero in both runs.
+     The largest element does not read hidden ones next to a visible one. Any and all of a few booleans have a value.
   2. A moved along i gives C moved along i.
   3. A moved along j leaves C as it is.
 
@@ -19,12 +20,13 @@ from typing import Any
 
 import torch
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, apply
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term, apply, as_term, conjunction, disjunction
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.integer_values import as_boolean
 from orderproof.theorems.facts.moved_fact import MovedFact
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, dims_of
+from orderproof.theorems.facts.open_fact import MAX_CASES, NotCovered, OpenFact, dims_of
 from orderproof.theorems.facts.reindexing import with_dims
+from orderproof.theorems.operators.movement.parts import selected
 from orderproof.theorems.operators.softmax.masked_rows import MaskedRows
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
@@ -50,12 +52,28 @@ def reduce(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     """A number for each row along some dimensions."""
     dims = _dims(call)
     keep = len(call.shapes[0]) == len(call.operand.dims)
-    if call.name == "logsumexp" and len(dims) == 1 and may_hide(call.operand):
+    if call.name in ("any", "all") and (value := _of_few(call, dims, keep=keep)) is not None:
+        return value
+    if call.name in ("logsumexp", "amax") and len(dims) == 1 and may_hide(call.operand):
         return largest(call, dims[0], keep=keep)[0]
     result = reduction(call, call.operand, dims, keep=keep, zeros_vanish=call.name in _SUMS)
     if call.name in ("sum", "all", "_is_all_true") and len(dims) == len(call.operand.dims):
         result = _counted(call, result)
     return (result,) * len(call.shapes) if len(call.shapes) > 1 else result
+
+
+def _of_few(call: OpenOperation, dims: Sequence[int], *, keep: bool) -> OpenFact | None:
+    """If any of a few booleans is true, or all are; None without known values, or along an open dimension."""
+    fact = call.operand
+    if len(dims) != 1 or not isinstance(fact.value, Formula | Term) or len(fact.dims[dims[0]]) != 1:
+        return None
+    (dim,), (size,) = dims, fact.dims[dims[0]]
+    if not size.is_constant or size.constant > MAX_CASES:
+        return None
+    few = [as_boolean(selected(call, fact, dim, as_term(k)).value) for k in range(size.constant)]  # type: ignore[arg-type]
+    value = disjunction(*few) if call.name == "any" else conjunction(*few)
+    out = fact.dims[:dim] + ((),) * keep + fact.dims[dim + 1 :]
+    return OpenFact(out, call.dtype, value=value)
 
 
 def reduction(call: OpenOperation, fact: OpenFact, dims: Sequence[int], *, keep: bool, zeros_vanish: bool) -> OpenFact:

@@ -2,7 +2,8 @@
 
 Lemma. Let C[i] = f(A[j] for j <= i).
   1. C[i] agrees in both runs where all A[j] with j <= i do. A sum also agrees where those that differ are zero in both
-     runs. The sum less A[i] agrees where all A[j] with j < i do.
+     runs. The sum less A[i] agrees where all A[j] with j < i do. Where A is a known integer within an interval of j and
+     another one outside, the sum is known: both, times the number of indices up to i.
   2. Moved along another dimension, A gives C moved. Moved along i, nothing follows: the sums of [1, 2] are [1, 3], of
      [2, 1] they are [2, 3].
 
@@ -22,8 +23,10 @@ from orderproof.logic.rewriting import Substitution
 from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, at_most, equal, less
 from orderproof.theorems.facts.integer_values import as_integer
 from orderproof.theorems.facts.moved_fact import Motion, MovedFact, still, uniform
+from orderproof.theorems.facts.numbers import WHOLE
 from orderproof.theorems.facts.open_fact import OpenFact, axis_variable, index
 from orderproof.theorems.facts.reindexing import with_single_axis
+from orderproof.theorems.facts.running_sums import running_sum
 from orderproof.theorems.statement import BATCH, TOKENS
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
@@ -44,13 +47,10 @@ def scan(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     if call.name == "cumprod":  # of ordinary numbers, as many as there are tokens
         result = replace(result, unbounded=TRUE)
     value = fact.value
-    if call.name == "cumsum" and isinstance(value, Term) and value.is_constant:
-        result = replace(result, value=(index(axis) + 1) * value.constant)
-    if call.name == "cumsum" and isinstance(value, Formula):
-        if value is TRUE:
-            result = replace(result, value=index(axis) + 1)
-        elif call.context.proves(~value, fact.sizes):  # as of positions that go on from each token to the next
-            result = replace(result, value=as_term(0))
+    if call.name == "cumsum" and isinstance(value, Formula) and call.context.proves(~value, fact.sizes):
+        result = replace(result, value=as_term(0))  # as of positions that go on from each token to the next
+    elif call.name == "cumsum" and call.dtype in WHOLE and (sums := running_sum(value, axis)) is not None:
+        result = replace(result, value=sums)
     if call.name == "cumsum" and (total := _known_total(call, fact, dim)) is not None:
         result = replace(result, value=total)
     return (result, replace(result, dtype=torch.int64)) if len(call.shapes) == 2 else result

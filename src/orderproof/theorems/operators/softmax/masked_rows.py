@@ -12,7 +12,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orderproof.logic.rewriting import Substitution
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, at_most, conjunction, disjunction, less
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    Variable,
+    as_term,
+    at_most,
+    conjunction,
+    disjunction,
+    floor_division,
+    less,
+    product,
+    remainder,
+)
 from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.open_fact import Axes, OpenFact, axis_variable, index
@@ -69,13 +83,23 @@ class MaskedRows:
 
 def some_visible(context: Context, finite: Formula, sizes: tuple[Term, ...], first_bound: int) -> Formula:
     """A condition on a row under which one of its entries is visible."""
-    if len(sizes) - first_bound != 1:
+    row = sizes[first_bound:]
+    if not row or any(not size.is_constant for size in row[1:]):
         return FALSE
-    (bound,) = range(first_bound, len(sizes))
+    size = product(row)
     return disjunction(*(
-        Substitution({axis_variable(bound): place}).formula(finite)
-        for place in _witnesses(context, sizes, first_bound, sizes[bound])
+        Substitution(_digits(place, row, first_bound)).formula(finite)
+        for place in _witnesses(context, sizes, first_bound, size)
     ))  # fmt: skip
+
+
+def _digits(place: Term, row: tuple[Term, ...], first: int) -> dict[Variable, Term]:
+    """The index along each axis of a row for a place in it: all but the first axis have constant sizes."""
+    found: dict[Variable, Term] = {}
+    for k in range(len(row) - 1, 0, -1):
+        found[axis_variable(first + k)] = remainder(place, row[k].constant)
+        place = floor_division(place, row[k].constant)
+    return {**found, axis_variable(first): place}
 
 
 def _witnesses(context: Context, sizes: tuple[Term, ...], first_bound: int, size: Term) -> Iterator[Term]:
