@@ -5,8 +5,8 @@
     python tools/foreign.py --environment PATH --resume    judge the modules that no earlier run has judged
 
 The packages of `foreign_requirements.txt` are installed into an environment of their own, which uses the torch of this
-one. Judgements are stored in `PATH/judgements.json`, and the page has all that are stored. Those of an earlier build, if
-they are in `PATH/judgements_before.json`, stand next to the slowest ones. The truth is computed by
+one. Judgements are stored in `PATH/judgements.json`, and the page has all that are stored. Those of an earlier build,
+if `PATH/judgements_before.json` has them, stand next to the slowest ones. The truth is computed by
 `foreign_truth.py`, which does not import orderproof. It is no part of `make test`.
 """
 
