@@ -12,8 +12,8 @@ file      the safetensors of the checkpoint
 peak      the largest sum, at one time, of the memory of all processes of the command, where a page that several
           processes share counts once: pages of the mapped file count too
 seconds   processor time of the command and all processes that it starts, imports included, on one thread
-forward   processor seconds of one call of the model with 64 tokens in float32, and in float64, up to 1.5 billion
-          parameters
+forward   processor seconds of one call of the model with 64 tokens in float32, and in float64, without the time in
+          which the weights of a layer are cast: no more than one layer is in this dtype at a time
 growth    the seconds by which a size takes longer than the one above it, for each 100 million further parameters, and
           over the time by which its call in float64 takes longer
 Each number is of one run, unless --repeats is given: then the least time and the largest memory.
@@ -31,6 +31,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import linear_regression
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -47,21 +48,41 @@ MOST_IN_FILE = 1e9  # [bytes] of weights
 ADDED_MEMORY = 1.0  # [GB] the most that is wanted, besides the file
 ADDED_FORWARDS = 12  # the most float64 calls of further parameters that is wanted for them
 FORWARD_TOKENS = 64
-MOST_CALLED = 1.5e9  # parameters of a model that is called in float32 and float64, with 8 bytes each
 NEXT_SIZE = 8e9  # parameters, to which the last two sizes are continued
 SAMPLING_SHARE = 20  # times as long as it takes to read the memory of a process: of a large one it takes long
 FORWARD = """
 import sys, time, torch, transformers
 torch.set_num_threads(1)
-model = transformers.AutoModel.from_pretrained(sys.argv[1], dtype=getattr(torch, sys.argv[3])).eval()
+dtype = getattr(torch, sys.argv[3])
+model = transformers.AutoModel.from_pretrained(sys.argv[1], dtype="auto").eval()
 tokens = torch.randint(0, model.config.vocab_size, (1, int(sys.argv[2])))
+casting = 0.0
+
+def cast(module, _):
+    global casting
+    start = time.process_time()
+    for parameter in module.parameters(recurse=False):
+        parameter.in_file = parameter.data
+        parameter.data = parameter.data.to(dtype)
+    casting += time.process_time() - start
+
+def forget(module, *_):
+    global casting
+    start = time.process_time()
+    for parameter in module.parameters(recurse=False):
+        parameter.data = parameter.in_file
+    casting += time.process_time() - start
+
+for module in model.modules():
+    module.register_forward_pre_hook(cast)
+    module.register_forward_hook(forget)
 with torch.no_grad():
     model(tokens)
     found = []
     for _ in range(3):
-        start = time.process_time()
+        start, casting = time.process_time(), 0.0
         model(tokens)
-        found.append(time.process_time() - start)
+        found.append(time.process_time() - start - casting)
 print(min(found))
 """
 IDEAS = "## Ideas tried"
@@ -87,8 +108,8 @@ class Size:
 
     parameters: int
     gigabytes: float  # of the file
-    float32: float | None  # [s] of one call
-    float64: float | None
+    float32: float  # [s] of one call
+    float64: float
     costs: dict[str, Cost]  # by build
 
     def growth(self, smaller: Size | None) -> tuple[str, str]:
@@ -97,8 +118,6 @@ class Size:
             return "", ""
         seconds = self.costs["now"].seconds - smaller.costs["now"].seconds
         added = f"{seconds / (self.parameters - smaller.parameters) * 1e8:.1f}"
-        if self.float64 is None or smaller.float64 is None:
-            return added, ""
         return added, f"{seconds / (self.float64 - smaller.float64):.0f}"
 
     def cells(self, smaller: Size | None) -> tuple[str, ...]:
@@ -106,17 +125,13 @@ class Size:
         now, before = self.costs["now"], self.costs.get("before")
         cells = (
             f"{self.parameters / 1e6:.0f} million", f"{self.gigabytes:.2f}", f"{now.gigabytes:.2f}",
-            f"{now.gigabytes - self.gigabytes:.2f}", f"{now.seconds:.1f}", _seconds(self.float32),
-            "" if self.float32 is None else f"{now.seconds / self.float32:.0f}", _seconds(self.float64),
+            f"{now.gigabytes - self.gigabytes:.2f}", f"{now.seconds:.1f}", f"{self.float32:.2f}",
+            f"{now.seconds / self.float32:.0f}", f"{self.float64:.2f}",
             *self.growth(smaller),
         )  # fmt: skip
         if before is None:
             return cells
         return (*cells, f"{before.gigabytes:.2f}", f"{before.seconds:.1f}", f"{now.seconds / before.seconds:.2f}")
-
-
-def _seconds(found: float | None) -> str:
-    return "" if found is None else f"{found:.2f}"
 
 
 def continued(sizes: Sequence[Size]) -> str:
@@ -130,6 +145,19 @@ def continued(sizes: Sequence[Size]) -> str:
     return (
         f"Continued from the last two sizes, {NEXT_SIZE / 1e9:g} billion parameters have a file of {file:.1f} GB and "
         f"need {peak:.1f} GB of memory, the file included, and {seconds:.0f} s."
+    )
+
+
+def fitted(sizes: Sequence[Size]) -> str:
+    """The growth over all sizes, by least squares: a row and the one above it have unlike numbers of layers."""
+    if len(sizes) < 2:
+        return ""
+    seconds = [size.costs["now"].seconds for size in sizes]
+    by_parameters = linear_regression([size.parameters / 1e8 for size in sizes], seconds).slope
+    by_calls = linear_regression([size.float64 for size in sizes], seconds).slope
+    return (
+        f"By least squares over all sizes, each further 100 million parameters take {by_parameters:.1f} s, and "
+        f"{by_calls:.0f} times as long as a call in float64 takes longer."
     )
 
 
@@ -222,8 +250,7 @@ def measured(millions: float, builds: dict[str, Path], repeats: int) -> Size:
         folder = Path(name)
         parameters = write_checkpoint(folder, millions)
         size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) / 1e9
-        called = parameters <= MOST_CALLED
-        forward, wide = (forward_seconds(folder, dtype) if called else None for dtype in ("float32", "float64"))
+        forward, wide = (forward_seconds(folder, dtype) for dtype in ("float32", "float64"))
         runs: dict[str, list[Cost]] = {build: [] for build in builds}
         for _ in range(repeats):
             for build, source in builds.items():
@@ -300,13 +327,14 @@ def main(arguments: list[str] | None = None) -> int:
         rows.append(size.cells(sizes[-1] if sizes else None))
         sizes.append(size)
         print("\t".join(rows[-1]), flush=True)
-    print(continued(sizes))
+    ending = "\n\n".join(filter(None, (fitted(sizes), continued(sizes))))
+    print(ending)
     if chosen.markdown:
         options = (
             "" if tuple(chosen.millions) == MILLIONS else f" --millions {' '.join(f'{m:g}' for m in chosen.millions)}"
         )
         options += " --before BEFORE/src" if chosen.before else ""
-        text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"), continued(sizes))
+        text = page(header, rows, COMMAND.replace(" --markdown", f"{options} --markdown"), ending)
         text += ideas_of(chosen.markdown)
         chosen.markdown.write_text(text, encoding="utf-8")
     return 0

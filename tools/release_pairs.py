@@ -29,7 +29,8 @@ of the release that changed explain its difference from transformers, up to roun
 *No difference*: both compute the same on this checkpoint, which may not reach the code of the fix, or the release
 before it did not have the bug. *Nothing compared*: a release does not load the checkpoint.
 
-In copies of one environment only mlx-lm was exchanged, so that MLX 0.32.4 and transformers are the same in both.
+In copies of one environment only mlx-lm was exchanged, so that MLX 0.32.4 and transformers are the same in both. The
+fixes were chosen by reading the log of mlx-lm for changes of a model that a checkpoint of two layers can reach.
 """
 
 

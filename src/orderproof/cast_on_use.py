@@ -149,6 +149,22 @@ def _of_factors(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return (product if place == 1 else product + first).to(matrix.dtype)
 
 
+def product_of_low_rank(func: Any, args: tuple[Any, ...], replaced: Mapping[int, Tensor]) -> Tensor | None:
+    """The product with the replacement of a matrix, which are given by its memory; None of another operator."""
+    is_linear = func is _aten.linear.default
+    place = 1 if is_linear else _PRODUCTS.get(func, 0)
+    matrix: Any = args[place] if place else None
+    low = replaced.get(matrix.data_ptr()) if type(matrix) in (Tensor, nn.Parameter) else None
+    if low is None or matrix.numel() != low.numel():
+        return None
+    low = low if matrix.is_contiguous() else low.t()
+    if low.shape != matrix.shape:
+        return None
+    known = nn.functional.linear if is_linear else func
+    product: Tensor | None = _of_factors(known, (*args[:place], low, *args[place + 1 :]), {})
+    return product
+
+
 def _product_of_factors(x: Tensor, left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     """The product of `x` and `left @ right.T`, in the dtype of the factors; of many rows in a narrow dtype in that."""
     inner = x.to(left.dtype) @ left

@@ -38,7 +38,8 @@ def test_it_prints_and_writes_a_row_for_each_size(
     monkeypatch.setattr(checkpoints, "write_checkpoint", lambda _folder, _millions: next(parameters))
     page = tmp_path / "page.md"
     assert checkpoints.main(["--millions", "20", "70", "--before", str(tmp_path), "--markdown", str(page)]) == 0
-    header, *lines, last = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    header, *lines, fit, _, last = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert fit[0].startswith("By least squares over all sizes, each further 100 million parameters take 9.0 s, and 18 ")
     first, second = (dict(zip(header, cells, strict=True)) for cells in lines)
     assert "8 billion" in last[0]
     assert (first["seconds"], first["seconds / forward"], first["before: seconds"], first["ratio"]) == (
@@ -50,11 +51,25 @@ def test_it_prints_and_writes_a_row_for_each_size(
         assert f"| {' | '.join(cells)} |" in page.read_text(encoding="utf-8")
 
 
-def test_a_model_that_is_too_large_for_float64_has_a_growth_in_seconds() -> None:
-    costs = [{"now": checkpoints.Cost(seconds, 1.0, 0)} for seconds in (10.0, 30.0)]
-    small = checkpoints.Size(100_000_000, 0.2, 0.1, 0.2, costs[0])
-    large = checkpoints.Size(300_000_000, 0.6, 0.3, None, costs[1])
-    assert large.growth(small) == ("10.0", "")
+def test_a_forward_call_is_measured_with_one_layer_in_a_dtype_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoints.write_checkpoint(tmp_path, 0.5)
+    monkeypatch.setattr("sys.argv", ["-c", str(tmp_path), "8", "float64"])
+    seen: list[set[torch.dtype]] = []
+    after = torch.nn.modules.module.register_module_forward_hook(
+        lambda module, _, output: seen.append({p.dtype for p in module.parameters()})
+    )
+    names: dict[str, object] = {}
+    try:
+        exec(checkpoints.FORWARD, names)
+    finally:
+        after.remove()
+    assert float(capsys.readouterr().out) > 0
+    model = names["model"]
+    assert isinstance(model, torch.nn.Module)
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    assert {frozenset(each) for each in seen} > {frozenset({torch.float64}), frozenset({torch.bfloat16})}
 
 
 def test_a_page_keeps_the_section_that_is_written_by_hand(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ LONG = {
     "make test": "runs the whole test suite, which contains this test",
     "torchrun": "starts several communicating processes; tests/lab/test_distributed_training.py runs it",
     "orderproof engines install": "downloads 1 GB; tests/ports/test_environments.py makes environments",
+    "orderproof audit arch:bert --against vllm": "needs 5 GB; tests/ports/test_encoders.py has the laws",
     "orderproof explain": "serves until it is interrupted; tests/cli/test_explain.py does so",
 }
 

@@ -42,6 +42,8 @@ class PlantedModel(LoadedModel):
         return Scores(self._logits(torch.tensor([list(row)]), use_cache=False).logits[0].numpy())
 
     def chunks(self, row: Row, sizes: Sequence[int]) -> Scores:
+        if "chunks_in_one_call" in self.faults:
+            return self.prefill(row)
         past, start, parts = None, 0, []
         for index, size in enumerate(sizes):
             first = start + (index > 0) * ("cache_plus_one" in self.faults)
@@ -130,6 +132,19 @@ def window_of_chunks(size: int, prompt: int) -> Plant:
     return plant
 
 
+def window_before_chunks(size: int, starts: Sequence[int]) -> Plant:
+    """The chunks that begin at these tokens see so many tokens before their start, and all of the chunk up to them."""
+
+    def first_seen(query: Tensor) -> Tensor:
+        return torch.tensor(starts)[torch.bucketize(query, torch.tensor(starts), right=True) - 1] - size
+
+    def plant(model: Any) -> None:
+        for part in parts(model, "q_proj"):
+            _replace_mask(part, first_seen)
+
+    return plant
+
+
 def window_with_cache(size: int) -> Plant:
     """Another window, in the masks and in the cache of transformers."""
 
@@ -162,6 +177,28 @@ def _replace_mask(part: Any, first_seen: Callable[[Tensor], Tensor]) -> None:
         return forward(hidden_states, *rest, **options)
 
     part.forward = with_own_mask
+
+
+def mask_as_numbers(model: Any) -> None:
+    """Scores with 1 added where a key is visible, and 0 where it is not."""
+    for part in parts(model, "q_proj"):
+        _with_numbers(part)
+
+
+def _with_numbers(part: Any) -> None:
+    forward = part.forward
+
+    def with_numbers(hidden_states: Tensor, *rest: Any, **options: Any) -> Any:
+        options["attention_mask"] = 1.0 + options["attention_mask"].clamp(min=-1.0)
+        return forward(hidden_states, *rest, **options)
+
+    part.forward = with_numbers
+
+
+def interleaved_indexer(model: Any) -> None:
+    """The layout of the attention in the indexer too."""
+    module = sys.modules[type(model).__module__]
+    module.apply_rotary_pos_emb = module.apply_rotary_pos_emb_interleave  # type: ignore[attr-defined]
 
 
 def rotary_frequencies(make: Callable[[Tensor], Tensor]) -> Plant:

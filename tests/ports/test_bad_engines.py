@@ -14,6 +14,7 @@ from orderproof.errors import SubjectError, UsageError
 from orderproof.optional_packages import install_command
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.load import load_reference
+from orderproof.ports.older_config import older_keys
 from orderproof.ports.source_package import source_folder
 from orderproof.ports.tokenizer import write_tokenizer
 from tests.ports.planted_engine import FewLabelsEngine, MisbehavingEngine, PlantedEngine
@@ -118,6 +119,15 @@ def test_an_engine_that_needs_the_keys_of_older_versions_is_given_them_by_name()
     assert finding.verdict == "refuted"
     assert "the version of the configuration is the cause" in finding.reason
     assert finding.remedy.startswith('Add {"rope_theta": 500000.0, ')
+
+
+def test_the_keys_of_older_versions_have_the_values_of_today() -> None:
+    rope = {"rope_type": "linear", "rope_theta": 5e5, "factor": 2.0}
+    keys = older_keys({"dtype": "float32", "rope_parameters": rope, "hidden_size": 64, "num_attention_heads": 4})
+    assert keys["torch_dtype"] == "float32"
+    assert (keys["rope_theta"], keys["head_dim"]) == (5e5, 16)
+    assert keys["rope_scaling"] == {"rope_type": "linear", "type": "linear", "factor": 2.0}
+    assert older_keys({"dtype": None, "n_positions": None}) == {}
 
 
 def test_log_probabilities_of_some_labels_are_compared_with_those_of_the_same_labels() -> None:

@@ -20,7 +20,8 @@ from orderproof.ports.causes.mask_or_pads import CAUSE
 from orderproof.ports.engines import onnx_runtime
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.engines.registry import engines, find_engine
-from orderproof.ports.load import tiny_reference
+from orderproof.ports.load import load_reference, tiny_reference
+from orderproof.ports.older_config import older_keys
 from orderproof.records.audit import Finding, Report
 
 
@@ -187,3 +188,22 @@ def test_keys_of_older_versions_remove_a_difference_of_the_base() -> None:
     assert finding.port.with_older_keys < finding.measurement.tolerance
     assert "rope_theta" in finding.port.older_keys
     assert "as older versions of transformers wrote them: equal to" in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("llama", {"hidden_size": 128}),
+        ("deepseek_v3", {"kv_lora_rank": 512, "qk_head_dim": 128}),
+        ("falcon", {"ffn_hidden_size": 512}),
+        ("falcon_h1", {"num_attention_heads": 4}),
+    ],
+)
+def test_a_tiny_model_has_the_widths_that_kernels_take(name: str, sizes: dict[str, int]) -> None:
+    config = load_reference(f"arch:{name}", head_width=32).config
+    assert {key: getattr(config, key) for key in sizes} == sizes
+
+
+def test_keys_of_earlier_versions_have_the_values_of_today() -> None:
+    assert older_keys({"model_type": "xlm-roberta"}) == {"position_embedding_type": "absolute"}
+    assert older_keys({"model_type": "lfm2", "hidden_size": 64}) == {"block_dim": 64, "conv_dim": 64}

@@ -45,11 +45,26 @@ CASES: dict[str, Case] = {
         "arch:mistral", plants(planted.window_of_chunks(6, prompt=19)), "same_greedy_tokens",
         (("window", "in a prompt, from the start of the chunk of 6 before"),),
     ),
+    "window of the cache, and none in a chunk": Case(
+        "arch:mistral",
+        PlantedEngine(
+            plants=(planted.window_before_chunks(6, (0, 4, 14)),), faults=frozenset({"chunks_in_one_call"})
+        ),
+        "same_chunked_prefill", (("window", "in a chunk, from 6 tokens before its start"),),
+    ),
     "base replaced": Case(
         "arch:llama", plants(planted.base(1e6)), "same_prefill", (("rotary base", "1e+06"),)
     ),
     "layout swapped": Case(
         "arch:llama", plants(planted.interleaved_weights), "same_prefill", (("rotary layout", "interleaved pairs"),)
+    ),
+    "layout of an indexer swapped": Case(
+        "arch:deepseek_v32", plants(planted.interleaved_indexer), "same_prefill",
+        (("rotary layout", "interleaved pairs"),),
+    ),
+    "mask added as numbers": Case(
+        "arch:llama", plants(planted.mask_as_numbers), "same_prefill",
+        (("mask or pads", "added to the scores as 0 and 1"),),
     ),
     "all features rotated": Case(
         "arch:phi", plants(planted.whole_rotation), "same_prefill", (("partial rotary", "1"),)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
 
 from orderproof import cast_on_use
 from orderproof.cast_on_use import LowRank
-from orderproof.recording import low_rank
+from orderproof.errors import CaptureError
+from orderproof.recording import eager_program, low_rank
 from orderproof.recording.low_rank import low_rank_weights
+from orderproof.recording.recording import record
+
+NUMBERS = itertools.count(1)
 
 
 class Model(nn.Module):
@@ -53,3 +59,44 @@ def test_a_product_with_a_part_of_an_axis_is_of_factors(monkeypatch: pytest.Monk
         assert isinstance(weight, LowRank)
         expected = x[:, -1:] @ weight.left.new_tensor((weight.left @ weight.right.t()).tolist()).t()
         assert torch.allclose(model(x[:, -1:]), expected, rtol=1e-4, atol=1e-5)
+
+
+class Scaled(Model):
+    """It multiplies by another number in each call."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """The scores of the tokens, scaled."""
+        return super().forward(ids) * next(NUMBERS)
+
+
+def test_arguments_of_a_large_model_are_compared_with_products_of_low_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    products: list[bool] = []
+
+    def product(*args: object) -> torch.Tensor | None:
+        found = cast_on_use.product_of_low_rank(*args)  # type: ignore[arg-type]
+        products.append(found is not None)
+        return found
+
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", 0)
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 100)
+    monkeypatch.setattr(eager_program, "product_of_low_rank", product)
+    ids = torch.arange(10).view(2, 5)
+    assert record(Model().eval(), (ids,)).outputs
+    assert sum(products) == 3
+    with pytest.raises(CaptureError, match="other arguments"):
+        record(Scaled().eval(), (ids,))
+
+
+def test_only_a_product_with_the_matrix_itself_is_replaced() -> None:
+    matrix, other = torch.randn(12, 16), torch.randn(16, 12)
+    low = LowRank(torch.randn(12, 4), torch.randn(16, 4), torch.float32)
+    replaced, x, mm = {matrix.data_ptr(): low}, torch.randn(3, 16), torch.ops.aten.mm.default
+    found = cast_on_use.product_of_low_rank(mm, (x, matrix.t()), replaced)
+    assert found is not None
+    assert torch.allclose(found, x @ low.right @ low.left.t(), rtol=1e-4, atol=1e-5)
+    assert cast_on_use.product_of_low_rank(mm, (x[:, :12], matrix), replaced) is not None
+    for func, args in (
+        (mm, (x, other)), (mm, (x, matrix[:6].t())), (mm, (x[:, :8], matrix.view(24, 8).t())),
+        (torch.ops.aten.mul.Tensor, (x, matrix)), (torch.ops.aten.mm.default, (matrix.t(), x.t())),
+    ):  # fmt: skip
+        assert cast_on_use.product_of_low_rank(func, args, replaced) is None

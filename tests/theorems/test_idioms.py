@@ -22,7 +22,6 @@ NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every leng
     "sparse_keys: totals of real tokens": "undecided",
     "states: two steps of a correction": "length",
     "stored_masks: frozen parameter": "undecided",
-    "stored_masks: positions as floats": "length",
     "stored_masks: bits": "length",
 }
 IDIOMS = all_idioms()

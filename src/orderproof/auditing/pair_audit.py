@@ -60,7 +60,7 @@ def _finding(run: PairRun, law: PortLaw, result: PairResult, stated: Expectation
         )
         measurement = Measurement(tolerance=profile.tolerance, comparisons=(record,))
     finding = finding_of(
-        law, result.verdict, result.reason, expected=stated or law.expected("causal_lm"),
+        law, result.verdict, result.reason, expected=stated or law.expected(run.reference.kind),
         scope=Scope(length=0 if call is None else call.length, weights="these"), output=run.pair.name,
         deviation=Deviation() if profile is None else Deviation(float32=profile.largest),
         measurement=measurement, port=_evidence(run, result), remedy=_remedy(run, result),

@@ -65,7 +65,8 @@ def audit_against(
     show("building the reference", 0, len(compared) + 1)
     is_module = not any(engine.reads_checkpoint for engine in engines)
     width = max(engine.head_width for engine in engines)
-    reference = load_reference(subject, seed=seed, head_width=width, may_be_module=is_module)
+    embeds = all(engine.encoder_abilities for engine in engines)
+    reference = load_reference(subject, seed=seed, head_width=width, may_be_module=is_module, may_be_encoder=embeds)
     limits = EngineLimits() if timeout is None else EngineLimits(seconds=timeout)
     for index, each in enumerate(compared):
         show(f"comparing with {each.name}", index + 1, len(compared) + 1)
@@ -117,7 +118,7 @@ def engine_findings(
 
 def _finding(run: PortRun, result: PortResult, stated: Expectation | None) -> Finding:
     law, profile = result.law, result.profile
-    expected = stated or law.expected("causal_lm")
+    expected = stated or law.expected(run.reference.kind)
     verdict: Verdict = result.verdict
     reason = phrases.result_text(run, result)
     if verdict == "held" and profile is not None and result.control is not None:

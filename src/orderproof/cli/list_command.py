@@ -98,6 +98,7 @@ def _engines() -> Table:
         title = engine.title + (installed if engine.how_to_install else "")
         _add_entry(
             table, engine.name, title, f"compares {', '.join(sorted(engine.abilities))}",
+            f"compares of encoders {', '.join(sorted(engine.encoder_abilities))}" if engine.encoder_abilities else "",
             engine.how_to_install, engine.note,
         )  # fmt: skip
     return table

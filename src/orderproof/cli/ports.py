@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def ports(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Architectures by name. By default all with a causal language model."),
+        typer.Argument(metavar="NAME", help="Architectures by name. By default all that the engine may have."),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -95,9 +95,9 @@ def ports(
     with atlas_progress(quiet=quiet) as progress:
         progress((), 0, 1)
         from orderproof.atlas.ports.document import build_document
-        from orderproof.atlas.ports.runner import PortStore, language_models, requests, update_store
+        from orderproof.atlas.ports.runner import PortStore, requests, update_store
 
-        wanted = tuple(name.removeprefix(ARCH_PREFIX) for name in names or ()) or language_models()
+        wanted = tuple(name.removeprefix(ARCH_PREFIX) for name in names or ())
         rows, interrupted = [], False
         with PortStore(store) as opened:
             asked = list(requests(wanted, chosen, scalings=scalings))

@@ -56,6 +56,8 @@ class PlainModuleAdapter(ModelAdapter):
         self.has_pooled_output = bool(self._pooled) and not any(
             len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
         )
+        outputs = (subject.output_axes or {}).values()
+        self.has_output_rows = not outputs or any(axes.row is not None or axes.unknown_rows for axes in outputs)
         if arguments.position_ids is not None:
             self.first_position_id = arguments.position_ids.first
 

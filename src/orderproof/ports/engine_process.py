@@ -21,6 +21,7 @@ from typing import Any
 
 from orderproof import forked_process
 from orderproof.laws.ports import PortCall
+from orderproof.laws.ports.port_law import ModelKind
 from orderproof.library_messages import suppress_warnings
 from orderproof.ports.engine_files import last_message, read_output
 from orderproof.ports.engine_side import serving
@@ -63,18 +64,20 @@ class LoadRequest:
     model_type: str
     place: Path
     memory_gib: float
+    kind: ModelKind = "causal_lm"
 
     def line(self, session: int) -> dict[str, Any]:
         """The request as a line; its answers carry the number of the session."""
         return {
             "folder": str(self.folder), "model_type": self.model_type, "place": str(self.place),
-            "memory_gib": self.memory_gib, "session": session,
+            "memory_gib": self.memory_gib, "session": session, "kind": self.kind,
         }  # fmt: skip
 
 
 def run_engine(
-    engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], limits: EngineLimits
-) -> EngineRun:
+    engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], limits: EngineLimits,
+    kind: ModelKind = "causal_lm",
+) -> EngineRun:  # fmt: skip
     """Load a checkpoint and make these calls. Never raises for what the engine does."""
     run = EngineRun()
     try:
@@ -82,10 +85,12 @@ def run_engine(
         while len(run.outputs) < len(calls) and not run.load_failure and run.knows:
             rest = calls[len(run.outputs) :]
             if not engine.has_environment and not forked_process.can_fork():
-                _run_here(engine, folder, model_type, rest, run)  # libraries do not survive a fork
+                _run_here(
+                    engine, LoadRequest(folder, model_type, folder, 0, kind), rest, run
+                )  # libraries do not survive a fork
                 return run
             with TemporaryDirectory() as place:
-                request = LoadRequest(folder, model_type, Path(place), limits.memory_gib)
+                request = LoadRequest(folder, model_type, Path(place), limits.memory_gib, kind)
                 process = engine.open_process(request) if engine.has_environment else _ForkedEngine(engine, request)
                 try:
                     _collect(process, rest, run, limits)
@@ -200,12 +205,10 @@ class _ForkedEngine(EngineProcess):
         self._process.stop()
 
 
-def _run_here(
-    engine: InferenceEngine, folder: Path, model_type: str, calls: Sequence[PortCall], run: EngineRun
-) -> None:
+def _run_here(engine: InferenceEngine, request: LoadRequest, calls: Sequence[PortCall], run: EngineRun) -> None:
     """The same in this process."""
     with suppress_warnings():
-        model, head = serving.load_checkpoint(engine, folder, model_type, OWN_ERRORS)
+        model, head = serving.load_checkpoint(engine, request.line(0), OWN_ERRORS)
         run.take_head(head)
         if model is not None:
             run.outputs.update({call: serving.make_call(model, _call_line(call), OWN_ERRORS) for call in calls})

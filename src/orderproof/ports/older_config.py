@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-OTHER_NAMES: Mapping[str, str] = {"n_ctx": "n_positions"}  # old key -> the key with the same value
+OTHER_NAMES: Mapping[str, str] = {
+    "n_ctx": "n_positions",
+    "torch_dtype": "dtype",
+}  # old key -> the key with the same value
+OF_ONE: Mapping[str, Mapping[str, str]] = {  # the same for an architecture
+    "lfm2": {"block_dim": "hidden_size", "conv_dim": "hidden_size"},
+}
 FIXED_VALUES: Mapping[str, Mapping[str, Any]] = {  # by architecture: keys whose only value is in the program today
     "apertus": {"mlp_bias": False, "post_norm": False, "qk_norm": True},
+    **{name: {"position_embedding_type": "absolute"} for name in ("bert", "camembert", "roberta", "xlm-roberta")},
 }
 LAYER_LETTERS = {"sliding_attention": "L", "full_attention": "G"}  # of a pattern, as exaone4 wrote it: "LLLG"
 
 
 def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """The old keys that a configuration lacks, with the values that it states in other places."""
-    keys = {old: config[new] for old, new in OTHER_NAMES.items() if new in config}
-    keys |= FIXED_VALUES.get(str(config.get("model_type")), {})
+    kind = str(config.get("model_type"))
+    keys = dict(FIXED_VALUES.get(kind, {}))
     rope = config.get("rope_parameters")
     if isinstance(rope, Mapping):
         nested = {name: value for name, value in rope.items() if isinstance(value, Mapping)}
@@ -29,6 +36,8 @@ def older_keys(config: Mapping[str, Any]) -> dict[str, Any]:
             keys["rope_local_base_freq"] = local["rope_theta"]
     if (width := config.get("hidden_size")) and (heads := config.get("num_attention_heads")):
         keys["head_dim"] = width // heads
+    names = {**OTHER_NAMES, **OF_ONE.get(kind, {})}
+    keys |= {old: config[new] for old, new in names.items() if config.get(new) is not None}
     keys = {key: value for key, value in keys.items() if key not in config or config[key] is None}
     if isinstance(config.get("sliding_window_pattern"), int) and config.get("model_type") == "exaone4":
         keys["sliding_window_pattern"] = "".join(LAYER_LETTERS[kind] for kind in config["layer_types"])

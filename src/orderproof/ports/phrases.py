@@ -19,6 +19,8 @@ def call_text(call: PortCall) -> str:
     if call.kind == "chunks":
         count = len(call.sizes)
         return f"{call.length} tokens in {count} calls with a cache"
+    if call.kind == "pooled":
+        return f"embeddings of texts of {', '.join(str(len(row)) for row in call.rows)} tokens in a batch"
     if call.kind == "batch":
         return f"a batch of rows of {', '.join(str(len(row)) for row in call.rows)} tokens"
     if call.kind == "prefix":
@@ -119,7 +121,7 @@ def remedy_text(run: PortRun, result: PortResult) -> str:
         return call_failure.REMEDY
     if result.law.ability is None and run.needs_older_keys:
         keys = json.dumps(run.older_keys, default=str)
-        return f"Add {keys} to config.json, or use a version of {run.engine.name} that reads rope_parameters."
+        return f"Add {keys} to config.json, or use a version of {run.engine.name} that reads the keys of today."
     texts = [_remedy_of(each, run) for each in result.explanation.causes]
     causes = (each.candidate.cause for each in result.explanation.causes)
     conventions = dict.fromkeys(CONVENTIONS[cause] for cause in causes if cause in CONVENTIONS)

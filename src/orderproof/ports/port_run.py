@@ -17,7 +17,6 @@ from typing import Any
 
 from orderproof.errors import first_line
 from orderproof.laws.ports import PortCall, PortLaw
-from orderproof.laws.ports.port_law import ABILITIES
 from orderproof.ports.call_failure import explained_failure
 from orderproof.ports.causes.cause import Candidate
 from orderproof.ports.causes.registry import candidates
@@ -77,10 +76,14 @@ class PortRun:
         """The call of each law that the engine and the model can take, by the name of the law."""
         model, calls = self.reference.port_model, {}
         for law in self.laws:
-            if law.ability in self.engine.abilities and law.inapplicable_reason(model) is None:
+            if law.reason_against(model, self._abilities) is None:
                 if (call := law.call(model)) is not None:
                     calls[law.name] = decisive_call(self.reference, law, call) if law.may_shorten else call
         return calls
+
+    @property
+    def _abilities(self) -> frozenset[str]:
+        return self.engine.abilities_for(self.reference.kind)
 
     @cached_property
     def older_keys(self) -> dict[str, Any]:
@@ -110,13 +113,14 @@ class PortRun:
             calls = calls or list(dict.fromkeys(self.calls.values()))
             if not calls:  # loading is a law too
                 calls = [PortCall("prefill", (self.reference.port_model.tokens(2),))]
-            return run_engine(self.engine, folder, self.reference.config.model_type, calls, self.limits)
+            model_type, kind = self.reference.config.model_type, self.reference.kind
+            return run_engine(self.engine, folder, model_type, calls, self.limits, kind)
 
     @contextmanager
     def _checkpoint(self, extra_keys: dict[str, Any]) -> Iterator[Path]:
         """The folder that the engine reads: the subject's own, or a temporary one."""
-        if self.reference.folder is not None and not extra_keys:
-            yield self.reference.folder
+        if self.reference.engine_folder is not None and not extra_keys:
+            yield self.reference.engine_folder
             return
         with TemporaryDirectory() as place:
             folder = Path(place)
@@ -138,9 +142,7 @@ class PortRun:
         if law.ability is None:
             own = PortResult(law, "not_applicable", f"{self.engine.name} has weights of its own")
             return self._load_result(law, run) if self.engine.reads_checkpoint else own
-        if law.ability not in self.engine.abilities:
-            return PortResult(law, "not_applicable", ABILITIES[law.ability])
-        if (reason := law.inapplicable_reason(model)) is not None:
+        if (reason := law.reason_against(model, self._abilities)) is not None:
             return PortResult(law, "not_applicable", reason)
         if run.load_failure and not self.needs_older_keys:
             why = "" if any(each.ability is None for each in self.laws) else f": {run.load_failure}"

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from orderproof.laws.ports import PortCall, PortModel
+from orderproof.laws.ports.port_law import ModelKind
 from orderproof.library_messages import suppress_warnings
 from orderproof.models.hf.build_subject import use_batched_experts
 from orderproof.models.hf.context_spans import context_spans
@@ -29,6 +30,7 @@ from orderproof.models.hf.effective_config import effective_config
 from orderproof.models.hf.position_tables import position_table_size
 from orderproof.models.subject import count_parameters
 from orderproof.ports.float64_casts import Float64Casts
+from orderproof.ports.pooling import Pooling
 from orderproof.records.audit import SubjectRecord
 
 Logits = NDArray[np.float64]  # [token, vocabulary] of one row
@@ -46,7 +48,8 @@ class Change:
     prepare_for: Callable[[Any, PortCall], None] | None = None  # the same for one call
     patch: Patch | None = None  # entered around each call
     positions: Callable[[PortCall], Sequence[Sequence[int]]] | None = None  # position ids of each row
-    pads: Literal["visible", "masked"] | None = None  # on the left of rows, whose positions the model itself counts
+    pads: Literal["visible", "masked", "kept"] | None = None  # of rows, whose positions the model itself counts
+    pooling: Pooling | None = None  # of an encoder
 
 
 @dataclass
@@ -66,6 +69,16 @@ class Reference:
         return self.model.config
 
     @property
+    def kind(self) -> ModelKind:
+        """The kind of its outputs: logits of tokens, or embeddings."""
+        return "causal_lm"
+
+    @property
+    def engine_folder(self) -> Path | None:
+        """The folder that an engine reads; None if the checkpoint has to be written."""
+        return self.folder
+
+    @property
     def tokens(self) -> Tensor | None:
         """The tokens that the numbers of a call stand for; None if the numbers are ids."""
         return None
@@ -73,7 +86,7 @@ class Reference:
     def record(self) -> SubjectRecord:
         """Its entry in a report."""
         return SubjectRecord(
-            name=self.name, kind="causal_lm", parameters=count_parameters(self.model),
+            name=self.name, kind=self.kind, parameters=count_parameters(self.model),
             layers=getattr(self.config, "num_hidden_layers", None), detail=self.summary,
             configuration=effective_config(self.model),
         )  # fmt: skip
@@ -87,7 +100,7 @@ class Reference:
         stated = getattr(config, "max_position_embeddings", None)
         longest = stated if isinstance(stated, int) and stated > 1 else None
         return PortModel(
-            vocabulary=int(config.vocab_size), window=window_of(config),
+            vocabulary=int(config.vocab_size), kind=self.kind, window=window_of(config),
             context=min(originals, default=longest), stated=longest,
             limit=self._length_limit(stated), seed=self.seed,
         )  # fmt: skip
@@ -179,7 +192,7 @@ class Reference:
                 return [self._in_chunks(model, call)]
             pads = next((c.pads for c in changes if c.pads is not None), None)
             if call.kind == "batch" and pads is not None:
-                return self._with_pads(model, call, masked=pads == "masked")
+                return self._with_pads(model, call, pads)
             rows = [torch.tensor([row]) for row in call.compared_rows]
             ids = [None] * len(rows) if positions is None else [torch.tensor([each]) for each in positions]
             pairs = zip(rows, ids, strict=True)
@@ -199,15 +212,15 @@ class Reference:
         joined: Logits = torch.cat(parts).numpy()
         return joined
 
-    def _with_pads(self, model: Any, call: PortCall, *, masked: bool) -> list[Logits]:
-        """The rows with pads on the left, which the mask hides if ``masked``."""
+    def _with_pads(self, model: Any, call: PortCall, pads: str) -> list[Logits]:
+        """The rows with pads on the left, which the mask hides if they are `masked`."""
         longest = call.length
         outputs = []
         for row in call.rows:
-            pads = longest - len(row)
-            mask = torch.tensor([[0] * pads + [1] * len(row)]) if masked else None
-            output = self._forward(model, torch.tensor([[0] * pads + list(row)]), mask=mask)
-            outputs.append(output[0, pads:].double().numpy())
+            before = longest - len(row)
+            mask = torch.tensor([[0] * before + [1] * len(row)]) if pads == "masked" else None
+            output = self._forward(model, torch.tensor([[0] * before + list(row)]), mask=mask)
+            outputs.append(output[0, before:].double().numpy())
         return outputs
 
     def _forward(

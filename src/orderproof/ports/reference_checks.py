@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from orderproof.laws.ports import PortCall, PortLaw
+from orderproof.laws.ports.port_law import CallKind
 from orderproof.ports.comparison import Profile, profile, rounding, tolerance
 from orderproof.ports.engines.engine import Scores
 from orderproof.ports.reference import Change, Reference
@@ -33,8 +34,8 @@ def control(reference: Reference, call: PortCall, start: int) -> float:
     """The largest change of the outputs from token ``start`` on if every token is another one, relative."""
     vocabulary = reference.port_model.vocabulary
     rows = tuple(tuple((token + 1) % vocabulary for token in row) for row in call.rows)
-    other = reference.outputs(PortCall("prefill", rows))
-    same = reference.outputs(PortCall("prefill", call.rows))
+    kind: CallKind = "pooled" if call.kind == "pooled" else "prefill"
+    other, same = (reference.outputs(PortCall(kind, each)) for each in (rows, call.rows))
     gaps = [abs(a[start:] - b[start:]).max() for a, b in zip(same, other, strict=True) if len(a) > start]
     return float(max(gaps) / max(abs(each).max() for each in same))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,9 @@ from orderproof.library_messages import silent_messages
 from orderproof.recording.captured_graph import CapturedGraph, find_cut, leaves_by_name
 from orderproof.recording.recording import record
 from orderproof.recording.refusal import reason_of, refusal_of
+from orderproof.recording.selected_rows import DEPENDS_ON_DATA, OF_EVERY_ROW, every_row
+
+_Recorded = TypeVar("_Recorded")
 
 
 def capture(
@@ -84,18 +88,39 @@ def _as_it_runs_or_replaced(
     values: dict[str, Tensor],
     quiet: Callable[[], AbstractContextManager[Any]],
 ) -> CapturedGraph:
-    """The recording of the call as it runs; of the call with the patches of `quiet` if it cannot be recorded so."""
+    """The recording of the call as it runs, or in another way if it cannot be recorded so."""
     with silent_messages(), _without_checks_of_distributions():
-        try:
-            return record(module, inputs, values=values)
-        except Exception as error:
-            if quiet is nullcontext:
-                raise
-            reason = reason_of(error)
-        with quiet():
-            recorded = record(module, inputs, values=values)
+        recorded, reason = recorded_in_some_way(partial(record, module, inputs, values=values), quiet)
     recorded.patched_because = reason
     return recorded
+
+
+def recorded_in_some_way(
+    make: Callable[[], _Recorded], quiet: Callable[[], AbstractContextManager[Any]]
+) -> tuple[_Recorded, str]:
+    """The recording of a call as it runs; with the patches of `quiet`, or with every row, if it cannot be recorded so.
+
+    Returns the recording, and why it is not of the call as it runs; empty if it is.
+    """
+    try:
+        return make(), ""
+    except Exception as error:
+        if quiet is nullcontext and DEPENDS_ON_DATA not in str(error):
+            raise
+        reason, failure = reason_of(error), error
+    if quiet is not nullcontext:
+        try:
+            with quiet():
+                return make(), reason
+        except Exception as error:
+            if DEPENDS_ON_DATA not in str(error):
+                raise
+            failure = error
+    try:
+        with quiet(), every_row():
+            return make(), f"{reason}; {OF_EVERY_ROW}"
+    except Exception:  # noqa: BLE001 - the model reads what depends on data in another way
+        raise failure from None
 
 
 @contextmanager

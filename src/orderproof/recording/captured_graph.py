@@ -35,6 +35,7 @@ class CapturedGraph:
     uniform: tuple[str, ...] = ()  # constants that were made the same for every token: the graph is of another model
     uniform_at: tuple[Node, ...] = ()  # the nodes that read these constants so; others read them as they are
     without: str = ""  # fused implementations that are off in the recorded program
+    eager: tuple[tuple[Tensor, ...], dict[str, Tensor]] | None = None  # a call of a large module: inputs and outputs
     patched_because: str = ""  # why parts of the model were replaced; empty if the program that runs was recorded
     nested: tuple[str, ...] = ()  # operators whose functions were recorded in their place: `cond`
     float64_parameters: Float64Parameters = field(default_factory=Float64Parameters, repr=False)

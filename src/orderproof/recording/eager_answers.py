@@ -13,6 +13,7 @@ from orderproof.recording.compiled_code import without_compilation
 from orderproof.recording.eager_check import prepared_call
 from orderproof.recording.eager_view import EagerReads
 from orderproof.recording.owned_state import OwnedState
+from orderproof.recording.selected_rows import called
 from orderproof.recording.token_branches import FLAG_READS, is_flag
 
 
@@ -22,7 +23,7 @@ def eager_answers(module: nn.Module, inputs: tuple[Tensor, ...], reached: OwnedS
     with prepared_call(module, inputs, written, reached) as (copies, _), without_compilation():
         mode = _FlagReads()
         with torch._C._AutoDispatchBelowAutograd(), mode, EagerReads(Autocast(inputs[0].device.type)):
-            module(*copies)
+            called(module, copies)
     return mode.answers
 
 

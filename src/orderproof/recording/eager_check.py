@@ -28,6 +28,8 @@ from orderproof.recording.module_state import StateChanges, preserved_state
 from orderproof.recording.outside_calls import OutsideCalls, observed_outside_calls
 from orderproof.recording.owned_state import OwnedState
 from orderproof.recording.refusal import NOT_RECORDED
+from orderproof.recording.selected_rows import called
+from orderproof.seeded_random import seeded_random
 
 # The operators with which torch makes a tensor of Python numbers, and those that change neither values nor shape; torch
 # calls some of them only under a mode.
@@ -105,6 +107,7 @@ class EagerCall:
         operators: The operators that it ran.
         calls: What it did besides.
         changed: The state that it changes besides tensors.
+        output: What it returned, with torch's generators seeded by 0.
         without: The fused implementations that were off; empty if none was.
 
     """
@@ -112,6 +115,7 @@ class EagerCall:
     operators: list[str]
     calls: OutsideCalls
     changed: list[str]
+    output: Any
     without: str = ""
 
     def runs(self, recorded: list[str]) -> bool:
@@ -170,11 +174,11 @@ def _run_eagerly(
     module: nn.Module, inputs: tuple[Tensor, ...], written: list[Tensor], reached: OwnedState
 ) -> EagerCall:
     with (
-        prepared_call(module, inputs, written, reached) as (copies, changes),
+        seeded_random(0), prepared_call(module, inputs, written, reached) as (copies, changes),
         profiled_operators() as operators, observed_outside_calls() as calls,
     ):  # fmt: skip
-        module(*copies)
-    return EagerCall(operators, calls, changes.names)
+        output = called(module, copies)
+    return EagerCall(operators, calls, changes.names, output)
 
 
 @contextmanager

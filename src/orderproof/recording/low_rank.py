@@ -23,9 +23,8 @@ RANK = 4
 T = TypeVar("T")
 
 
-@contextmanager
-def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
-    """In this block, large matrices of a module have low rank; the replacements by the memory of the matrices."""
+def low_rank_matrices(module: nn.Module) -> tuple[dict[int, nn.Parameter], list[tuple[nn.Module, str, nn.Parameter]]]:
+    """Matrices of low rank for the large ones of a module, by the memory of these; and where these are."""
     generator = torch.Generator().manual_seed(0)
     replaced: dict[int, nn.Parameter] = {}
     places: list[tuple[nn.Module, str, nn.Parameter]] = []
@@ -42,6 +41,13 @@ def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
                 matrix = LowRank(factors[0], spread * factors[1], value.dtype)
                 replaced[value.data_ptr()] = nn.Parameter(matrix, requires_grad=False)
             places.append((part, name, value))
+    return replaced, places
+
+
+@contextmanager
+def low_rank_weights(module: nn.Module) -> Iterator[Mapping[int, Tensor]]:
+    """In this block, large matrices of a module have low rank; the replacements by the memory of the matrices."""
+    replaced, places = low_rank_matrices(module)
     try:
         for part, name, value in places:
             part._parameters[name] = replaced[value.data_ptr()]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, Node
 from torch.utils._python_dispatch import _disable_current_modes
 
+from orderproof.cast_on_use import is_large
 from orderproof.errors import CaptureError, first_line
 from orderproof.kernel_switch import without_compiled_kernels
 from orderproof.positions import without_value_checks
@@ -52,6 +53,7 @@ from orderproof.recording.recorded_graph import Alias, RecordedGraph, Storage
 from orderproof.recording.recorder import Recorder
 from orderproof.recording.refusal import NOT_RECORDED, RecordingRefused
 from orderproof.recording.replaced_builtins import cache_assumptions, replaced_builtins
+from orderproof.recording.selected_rows import called
 from orderproof.recording.size_functions import BUILTINS
 from orderproof.recording.token_branches import MAX_VALUES, TokenBranch, TokenBranches, other_paths
 
@@ -264,7 +266,7 @@ class Recording:
             if self.compared:
                 self.program.name(alias.tensor, "input", place)
         output: Any = None
-        called: dict[str, None] = {}
+        kept: dict[str, None] = {}
         with ExitStack() as stack:
             changes = stack.enter_context(preserved_state(self.module, self.reached))
             arguments = stack.enter_context(observed_arguments(self.module))
@@ -286,15 +288,15 @@ class Recording:
             if recorded.open_call is not None:
                 builtins = {"type": PythonType, **BUILTINS}
                 builtins |= {} if self.loops is None else self.loops.builtins
-                called = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept, recorded.refuse))
+                kept = stack.enter_context(replaced_builtins(self.module, builtins, self._note_kept, recorded.refuse))
                 stack.enter_context(python_numbers())
             stack.enter_context(Recorder(recorded, self.program if self.compared else None))
             stack.enter_context(EagerView(recorded))
             self.operators = stack.enter_context(profiled_operators(hiding=True))
             with suppress(RecordingRefused):
-                output = self.module(*(alias.tensor for alias in aliases))
+                output = called(self.module, (alias.tensor for alias in aliases))
         self._raise_what_was_noticed()
-        assumptions = (*arguments.assumptions(), *state_assumptions(changes), *cache_assumptions(called))
+        assumptions = (*arguments.assumptions(), *state_assumptions(changes), *cache_assumptions(kept))
         return output, list(dict.fromkeys([*changes.names, *self.written_names()])), assumptions
 
     def _note_kept(self, name: str, result: Any) -> None:
@@ -406,6 +408,9 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
         eager = compare_with_eager(module, inputs, None if captured.nested else recording.operators, *rest)
         compare_programs(module, inputs, recording.program, *rest)
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
+        if is_large(module) and not eager.without:
+            leaves = leaves_by_name(eager.output)
+            captured.eager = inputs, {name: x for name, x in leaves.items() if isinstance(x, Tensor)}
         captured.changed_state = tuple(dict.fromkeys([*captured.changed_state, *eager.changed]))
     return captured
 

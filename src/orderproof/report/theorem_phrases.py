@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from orderproof.records.audit import Scope, Theorem
 from orderproof.report.joined_words import join_words
 
 LEAST_BATCH_SIZE = 2  # a theorem is recorded with an open number of rows, and torch treats one row apart
+_AT_MOST = re.compile(r"(batch|tokens) - (\d+) <= 0")
 _NO_MASK = "no attention mask"  # covered by the call with tokens only
 
 
@@ -57,7 +59,7 @@ def theorem_text(theorem: Theorem) -> str:
         *(["every number of layers"] if theorem.every_depth else []), "every weight",
     ]  # fmt: skip
     text = f"for {', '.join(held[:-1])} and {held[-1]}"
-    return f"{text}, where {' and '.join(theorem.conditions)}" if theorem.conditions else text
+    return f"{text}, where {' and '.join(map(_condition_text, theorem.conditions))}" if theorem.conditions else text
 
 
 def lengths_text(theorem: Theorem) -> str:
@@ -69,7 +71,13 @@ def lengths_text(theorem: Theorem) -> str:
     if not conditions:
         return text
     more = f" and {len(conditions) - 1} more" if len(conditions) > 1 else ""
-    return f"{text} where {conditions[0]}{more}"
+    return f"{text} where {_condition_text(conditions[0])}{more}"
+
+
+def _condition_text(condition: str) -> str:
+    """``batch <= 4`` for ``batch - 4 <= 0``; other conditions as they are."""
+    found = _AT_MOST.fullmatch(condition)
+    return f"{found[1]} <= {found[2]}" if found else condition
 
 
 def _sizes_text(theorem: Theorem) -> str:

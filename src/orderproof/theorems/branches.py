@@ -212,9 +212,8 @@ def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, 
         for count in context.counts.values():
             if asked is not count.all_true:
                 continue
-            if context.proves(count.formula, count.sizes) and not question.answer:
-                return False, None
-            if question.answer and _has_false_corner(count, context):
+            always = context.proves(count.formula, count.sizes)
+            if always is not question.answer and (always or _has_false_corner(count, context)):
                 return False, None
             if question.answer:
                 found = (c for c in KINDS if count.formula is c.element and count.sizes == c.sizes)

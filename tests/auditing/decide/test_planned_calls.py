@@ -267,3 +267,21 @@ def test_a_recording_of_a_large_model_that_computes_something_else_is_refused(mo
     assert context._agrees_with_low_rank(graph, *compared)
     assert not other._agrees_with_low_rank(graph, *compared)
     assert not context._agrees_with_low_rank(graph, compared[0], {k: x / 0 for k, x in compared[1].items()})
+
+
+def test_a_recording_of_a_large_model_is_compared_with_the_call_that_its_operators_are_compared_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cast_on_use, "LARGE_MODEL", 0)
+    monkeypatch.setattr(low_rank, "LEAST_ELEMENTS", 0)
+    torch.manual_seed(0)
+    context = audit_context(as_subject(_Attention(leaks=False), inputs=(torch.randint(0, 50, (2, 7)),), kind="decoder"))
+    called: list[tuple[int, ...]] = []
+    compared_call = context._compared_call
+    monkeypatch.setattr(context, "_compared_call", lambda graph: called.append((1,)) or compared_call(graph))
+    found = context.recording
+    assert found.compared is not None
+    assert (found.mismatch, called) == (None, [])
+    inputs, outputs = found.compared
+    assert torch.equal(inputs[0], context.subject.sample(7, context.seed + 1).inputs[0])  # the tokens of the first runs
+    assert torch.equal(outputs["output"], context.subject.module(*inputs))

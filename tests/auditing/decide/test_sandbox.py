@@ -120,10 +120,9 @@ def test_model_that_learns_keeps_its_violation_and_the_weight_is_named() -> None
 
 @forks
 def test_outputs_that_agree_while_weights_change_are_no_evidence() -> None:
-    assert [f.verdict for f in findings(LearningQuietly)] == ["held", "undecided", "held"]
-    assert findings(LearningQuietly)[1].reason.startswith(
-        "the model changed its own weights while the law was measured: "
-    )
+    made = findings(LearningQuietly)
+    assert [f.verdict for f in made] == ["held", "undecided", "held"]
+    assert made[1].reason.startswith("the model changed its own weights while the law was measured: ")
 
 
 class WithACache(nn.Module):

@@ -89,6 +89,26 @@ def test_what_does_not_hold_with_low_rank_is_compared_with_the_weights_of_the_mo
     ]  # fmt: skip
 
 
+def test_what_is_for_information_only_is_not_repeated_with_the_weights_of_the_model(calls: CachedCalls) -> None:
+    replaced = LowRankCalls(law(_Law), calls, FLOAT32_TOLERANCE, began=True)
+    for_information = replace(compare("differs", differs=True), informational=True)
+    replaced._comparisons[7] = {"differs": for_information}
+    result = replaced.held(for_information, 7)
+    assert result is not None
+    assert result.record.reason.startswith("differs: the outputs differ by")
+    assert set(SEEN) == {("differs", True)}
+
+
+@pytest.mark.parametrize(("first", "second", "shares"), [("cache", "cache", True), ("cache", "mask", False),
+                                                         ("mask", "mask", False)])  # fmt: skip
+def test_laws_of_caches_share_their_first_comparison(first: str, second: str, shares: bool, calls: CachedCalls) -> None:
+    for place, name in enumerate((first, second)):
+        kind = replace(law(_Law), required_inputs=frozenset({name}))
+        result = next(iter(run_at_lengths(kind, calls, FLOAT32_TOLERANCE)))
+        assert result.has_low_rank is (place == 1 and shares)
+        calls.free_models()
+
+
 @pytest.mark.parametrize("kind", [_LawOfWeights, _LawWithoutControl])
 def test_low_rank_shows_nothing_of_weights_or_without_a_control(kind: type[_Law], calls: CachedCalls) -> None:
     results = list(run_at_lengths(law(kind), calls, FLOAT32_TOLERANCE))

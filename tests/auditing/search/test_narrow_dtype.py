@@ -9,11 +9,14 @@ import torch
 
 from orderproof.adapter import ModelAdapter, ModelOutput
 from orderproof.auditing.decide.measurement import measure_law
+from orderproof.auditing.search.comparison_runs import control_difference, run_comparison
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
-from orderproof.laws.measured.measured_law import MeasuredLaw
+from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw
+from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Finding
+from orderproof.tolerances import FLOAT32_TOLERANCE, ZERO_TOLERANCE
 
 SMALL = 0.01  # hidden by the rounding of bfloat16
 
@@ -71,6 +74,46 @@ def test_a_fault_of_bfloat16_alone_is_found() -> None:
     found = measured(decoder(added_in_bfloat16=1.0), "cached_decoding")
     assert found.verdict == "refuted"
     assert found.reason.endswith("in bfloat16 only")
+
+
+@pytest.mark.parametrize(("added", "differ"), [(0.0, False), (SMALL, True), (1.0, True)])
+def test_rounding_is_no_information(added: float, differ: bool) -> None:
+    """One call on a cache is compared with one without, for information."""
+
+    def run(calls: CachedCalls) -> tuple[torch.Tensor, torch.Tensor]:
+        output, _ = calls.incremental_forward(calls.default_tokens, [4, 3])
+        return calls.default_output, output * (1 + SMALL * (output.dtype == torch.bfloat16))  # as rounding would
+
+    comparison = Comparison("for information", run, informational=True)
+    adapter, law = decoder(added), find_law("cached_decoding")
+    calls = CachedCalls(adapter, floats=torch.bfloat16)
+    assert isinstance(law, MeasuredLaw)
+    assert relative_difference(*run(calls)) > ZERO_TOLERANCE
+    result = run_comparison(comparison, calls, calls.default_length, FLOAT32_TOLERANCE, law)
+    assert result.verdict == "held"
+    assert (result.record.float32 or 0.0) > SMALL / 2 if differ else (result.record.float32 or 0.0) < FLOAT32_TOLERANCE
+
+
+def test_a_control_that_clearly_moves_the_output_needs_no_copy_in_float32() -> None:
+    law = find_law("cached_decoding")
+    assert isinstance(law, MeasuredLaw)
+    calls = CachedCalls(decoder(), floats=torch.bfloat16)
+    moved, failure = control_difference(law, calls)
+    assert not failure
+    assert moved is not None
+    assert moved > 0.25
+    assert "float32" not in vars(calls)
+
+
+def test_a_control_that_rounding_may_explain_is_repeated_in_float32() -> None:
+    class Still(type(find_law("cached_decoding"))):  # type: ignore[misc]
+        def control(self, calls: CachedCalls) -> tuple[torch.Tensor, torch.Tensor]:
+            return calls.default_output, calls.incremental_forward(calls.default_tokens, [4, 3])[0]
+
+    law = Still(**vars(find_law("cached_decoding")))
+    moved, _ = control_difference(law, CachedCalls(decoder(), floats=torch.bfloat16))
+    assert moved is not None
+    assert moved < FLOAT32_TOLERANCE
 
 
 def test_an_argument_that_changes_only_the_rounding_is_ignored() -> None:

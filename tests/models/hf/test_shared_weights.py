@@ -13,6 +13,7 @@ from orderproof.cast_on_use import CastOnUse, source_of
 from orderproof.laws.measured import CachedCalls
 from orderproof.models.hf.adapter import HFAdapter
 from orderproof.models.hf.generation import greedy_tokens
+from tests.lab.small_study import no_file_larger_than
 from tests.models.hf.adapters import measure, tiny_adapter
 
 NAMES = ("llama", "gpt2", "gemma2", "qwen3", "bert")
@@ -46,6 +47,15 @@ def test_no_second_copy_of_the_weights_is_made(name: str) -> None:
         assert memory(made.module) <= memory(adapter.module), what
         assert not any(p.is_meta for p in made.module.parameters()), what
         assert made.call(made.sample_tokens(2, 7, 0), keep=False).output.isfinite().all(), what
+
+
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_no_weights_are_written_to_a_temporary_file(name: str) -> None:
+    adapter = tiny_adapter(name)
+    largest = max(p.numel() * p.element_size() for p in adapter.module.parameters())
+    with no_file_larger_than(largest - 1):
+        made = [made for _, made in made_of(adapter)]
+    assert len(made) > 4
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -46,6 +46,25 @@ class Decoder(nn.Module):
         return self.model(source, target, tgt_mask=~seen)
 
 
+class Placed(nn.Module):
+    """Memory with positions of its own, as in DETR, and outputs of all rows in one axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, x: Tensor, memory: Tensor, memory_pads: Tensor, places: Tensor) -> Tensor:
+        keys = memory + places
+        return self.model(x, keys, memory, key_padding_mask=memory_pads)[0].flatten(0, 1)
+
+
+class Loss(nn.Module):
+    """One number of a batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(1).square().mean()
+
+
 class Joined(nn.Module):
     """One sequence in two parts: the output grows with both."""
 
@@ -115,6 +134,29 @@ def test_a_target_without_masks_is_a_sequence_since_the_output_grows_with_it(ahe
     roles = {one.name: one.known_by for one in from_module(decoder, inputs).input_roles}
     assert roles["target"] == "calls: an output grows with it"
     assert _causal(decoder, inputs)["causal tokens of target"].verdict == verdict
+
+
+def test_positions_of_the_memory_go_with_it() -> None:
+    memory = _vectors(ROWS, SOURCE)
+    inputs = {
+        "x": _vectors(ROWS, TARGET),
+        "memory": memory,
+        "memory_pads": torch.zeros(ROWS, SOURCE).bool(),
+        "places": memory,
+    }
+    torch.manual_seed(0)
+    module = Placed().eval()
+    subject = from_module(module, inputs)
+    roles = _roles(subject)
+    assert list(subject.other_sequences) == ["memory"]
+    assert roles["places"] == "moves and grows with memory"
+    assert roles["memory_pads"] == "padding mask of memory, True at pads"
+    assert _causal(module, inputs)["padding pads of memory"].verdict == "proved"
+
+
+def test_a_loss_has_no_rows_to_compare() -> None:
+    (finding,) = audit(Loss(), inputs=_vectors(ROWS, SOURCE), laws=["batch_composition"]).findings
+    assert finding.reason.endswith("its output has no axis of rows")
 
 
 def test_a_part_of_the_sequence_is_no_sequence_of_its_own() -> None:

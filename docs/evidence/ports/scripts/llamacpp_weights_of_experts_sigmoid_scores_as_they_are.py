@@ -1,83 +1,25 @@
-"""llamacpp and transformers compute other logits from the same checkpoint and tokens.
+"""afmoe, llama_cpp_python 0.3.36: weights of experts: sigmoid scores as they are."""
 
-weights of experts: divided by their sum in the model, sigmoid scores as they are in the port.
-"""
-
-import subprocess
-import sys
-from tempfile import TemporaryDirectory
-
-import numpy as np
+# In transformers: divided by their sum
+import convert_hf_to_gguf as converter  # PYTHONPATH=llama.cpp:llama.cpp/gguf-py
 import torch
 from llama_cpp import Llama
-from tokenizers import Tokenizer, models
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
-
-CONFIGS = {
-    "afmoe": {
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-        "head_dim": 16,
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "layer_types": [
-            "sliding_attention",
-            "sliding_attention",
-            "sliding_attention",
-            "full_attention",
-        ],
-        "max_position_embeddings": 128,
-        "moe_intermediate_size": 64,
-        "num_attention_heads": 4,
-        "num_experts": 4,
-        "num_experts_per_tok": 2,
-        "num_hidden_layers": 4,
-        "num_key_value_heads": 2,
-        "pad_token_id": 0,
-        "sliding_window": 6,
-        "vocab_size": 99,
-    },
-}
-
-
-CONVERTER = sys.argv[1]  # convert_hf_to_gguf.py of llama.cpp
-WITHOUT_VOCABULARY = """
-import pathlib, sys
-sys.argv = sys.argv[1:]
-sys.path.insert(0, str(pathlib.Path(sys.argv[0]).parent))
-import convert_hf_to_gguf as converter
-choose = converter.get_model_class
-def set_vocab(model):
-    model._set_vocab_none()
-    model.gguf_writer.add_vocab_size(model.hparams["vocab_size"])
-def without_vocabulary(*arguments, **options):
-    chosen = choose(*arguments, **options)
-    chosen.set_vocab = set_vocab
-    return chosen
-converter.get_model_class = without_vocabulary
-converter.main()
-"""
+from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-for name, values in CONFIGS.items():
-    config = AutoConfig.for_model(name, **values)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-    for parameter in model.parameters():
-        parameter.data += 0.12 * torch.randn(parameter.shape)
-    tokens = torch.randint(3, config.vocab_size, (1, 142))
-    with torch.no_grad(), TemporaryDirectory() as folder:
-        expected = model(tokens).logits[0].numpy()
-        model.save_pretrained(folder)
-        words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(config.vocab_size)}, unk_token="t0"))
-        special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"}
-        PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
-        command = [sys.executable, "-c", WITHOUT_VOCABULARY, CONVERTER, folder, "--outtype", "f32"]
-        subprocess.run([*command, "--outfile", f"{folder}/port.gguf"], check=True, capture_output=True)
-        lengths = {"n_ctx": 8192, "n_batch": 8192, "n_ubatch": 8192}
-        options = {"logits_all": True, "type_k": 0, "type_v": 0, "verbose": False, **lengths}
-        port = Llama(f"{folder}/port.gguf", **options)
-        port.eval(tokens[0].tolist())
-        actual = np.array(port.scores[: tokens.shape[1]])
-    difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()
-    first = int((difference > 1e-5).argmax())
-    print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")
+values = {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "max_position_embeddings": 128}
+values |= {"intermediate_size": 128, "moe_intermediate_size": 64, "hidden_size": 64, "vocab_size": 99, "head_dim": 16}
+values |= {"num_attention_heads": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2, "num_hidden_layers": 4}
+values |= {"sliding_window": 6, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "num_experts": 4}
+model = AutoModelForCausalLM.from_config(AutoConfig.for_model("afmoe", **values)).float().eval()
+for parameter in model.parameters():
+    parameter.data += 0.12 * torch.randn(parameter.shape)
+tokens = torch.randint(3, model.config.vocab_size, (1, 142))
+model.save_pretrained("checkpoint")
+kind, words = converter.get_model_class(type(model).__name__), model.config.vocab_size
+kind.set_vocab = lambda self: (self._set_vocab_none(), self.gguf_writer.add_vocab_size(words))
+converter.sys.argv[1:] = ["checkpoint", "--outtype", "f32", "--outfile", "port.gguf"]
+converter.main()
+port = Llama("port.gguf", n_ctx=2048, n_batch=2048, logits_all=True, type_k=0, type_v=0, verbose=False)
+port.eval(tokens[0].tolist())
+print(abs(port.scores[: tokens.shape[1]] - model(tokens).logits[0].detach().numpy()).max(-1))  # by token

@@ -55,9 +55,13 @@ def engine_sections(rows: Sequence[PortRow]) -> list[str]:
     """Law by law: each architecture, and why some were refused or are undecided."""
     plain = [row for row in rows if row.variant == PLAIN and row.known and not row.failure]
     laws = [law for law in port_laws() if any(row.law(law.name) is not None for row in plain)]
-    head = ("architecture", *(f"{law.code} {law.name}" for law in laws))
-    signs = "A number is a difference; *same* means a difference that is rounding; ? undecided; - not measured."
-    table = markdown_table(head, [(row.name, *(_cell(row.law(law.name), row) for law in laws)) for row in plain])
+    head = ("architecture", *(f"{law.code} {law.name}" for law in laws), "seconds", "date")
+    signs = (
+        "A number is a difference; *same* means a difference that is rounding; ? undecided; - not measured. *seconds*: "
+        "of processor time of the engine, for the checkpoint and all calls."
+    )
+    cells = [(row.name, *(_cell(row.law(law.name), row) for law in laws), *_work(row)) for row in plain]
+    table = markdown_table(head, cells, right=(len(head) - 2,))
     refused = [(row.name, row.law("loads_checkpoint")) for row in plain if kind_of(row).startswith("refused")]
     lines = [f"- {name}: {law.reason}" for name, law in refused if law is not None]
     others = sorted({row.name for row in rows if row.variant == PLAIN and not row.known})
@@ -75,6 +79,10 @@ def engine_sections(rows: Sequence[PortRow]) -> list[str]:
     if others:
         sections.append(f"Without an implementation in the engine: {', '.join(others)}.")
     return sections
+
+
+def _work(row: PortRow) -> tuple[str, str]:
+    return (f"{row.engine_seconds:.2g}" if row.engine_seconds else "-", row.finished_on)
 
 
 def _cell(law: PortLawResult | None, row: PortRow) -> str:

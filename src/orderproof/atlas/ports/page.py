@@ -11,6 +11,8 @@ from orderproof.atlas.ports.tables import differences, summary
 from orderproof.atlas.ports.trial import trial
 from orderproof.atlas.ports.variants import PLAIN
 from orderproof.report.markdown_table import markdown_table
+from orderproof.report.phrases import pluralize
+from orderproof.report.study_phrases import duration
 from orderproof.tolerances import PORT_FACTOR
 
 INTRODUCTION = f"""# Ports of transformers
@@ -69,6 +71,6 @@ def _facts(document: PortsDocument) -> str:
     ]
     return (
         f"transformers {library}; {', '.join(versions)}; {document.date}; {document.machine}; "
-        f"{len(document.rows):,} rows, {seconds / 60:.0f} minutes of processor time. Asked for {'; '.join(asked)}. "
+        f"{pluralize(len(document.rows), 'row')}, {duration(seconds)} of processor time. Asked for {'; '.join(asked)}. "
         "The scalings of an architecture that is not in the summary were not measured."
     )

@@ -30,6 +30,7 @@ from orderproof.ports.load import tiny_reference
 from orderproof.subject_spec import ARCH_PREFIX
 
 ROW_SECONDS = 480.0  # [s] for one row; only an engine that hangs takes as long
+CALL_SECONDS = 120.0  # [s] for a call: a row may have a few that hang
 SKIPPED_IN_VARIANTS = (
     "same_far_positions", "same_greedy_tokens", "same_chunked_prefill", "same_padded_batch", "same_shared_prefix",
     "same_cached_prompt", "same_after_preemption",
@@ -71,10 +72,18 @@ def language_models() -> tuple[str, ...]:
     return tuple(sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES))
 
 
-def requests(names: Iterable[str], engines: Iterable[InferenceEngine], *, scalings: bool) -> Iterator[RowRequest]:
-    """The rows of these architectures: the plain configuration first, then each rope scaling."""
+def encoders() -> tuple[str, ...]:
+    """The names of the architectures whose embeddings are compared, and for which there is no language model."""
+    transformers_library()
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return tuple(sorted({*MODEL_FOR_MASKED_LM_MAPPING_NAMES} - {*language_models()}))
+
+
+def requests(names: Sequence[str], engines: Iterable[InferenceEngine], *, scalings: bool) -> Iterator[RowRequest]:
+    """The rows of these architectures, or all: the plain configuration first, then each rope scaling."""
     for engine in engines:
-        for name in names:
+        for name in names or (*language_models(), *(encoders() if engine.encoder_abilities else ())):
             for variant in variants(name) if scalings else (PLAIN,):
                 yield RowRequest(name, variant, engine)
 
@@ -152,10 +161,11 @@ def make_row(request: RowRequest, empty: PortRow) -> PortRow:
             return empty.model_copy(update={"known": False})
         width = request.engine.head_width
         values = variants(request.name, width)[request.variant]
-        reference = tiny_reference(ARCH_PREFIX + request.name, values=values, head_width=width)
+        embeds = bool(request.engine.encoder_abilities)
+        reference = tiny_reference(ARCH_PREFIX + request.name, values=values, head_width=width, may_be_encoder=embeds)
         plain = request.variant == PLAIN
         laws = [law for law in port_laws() if plain or law.name not in SKIPPED_IN_VARIANTS]
-        findings = engine_findings(reference, request.engine, laws, {}, EngineLimits(seconds=ROW_SECONDS / 2))
+        findings = engine_findings(reference, request.engine, laws, {}, EngineLimits(seconds=CALL_SECONDS))
     except SubjectError as error:
         return empty.model_copy(update={"failure": one_line(str(error))})
     except Exception as error:  # noqa: BLE001 - third-party code: anything may come

@@ -1,8 +1,10 @@
-"""The part of a script that belongs to an engine, and the steps of engines with environments of their own."""
+"""The part of a script that belongs to an engine: it reads the folder `checkpoint`, and computes `actual`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from orderproof.laws.ports.same_greedy_tokens import GENERATED
 
 
 @dataclass(frozen=True)
@@ -11,41 +13,91 @@ class Steps:
 
     imports: tuple[str, ...]
     steps: tuple[str, ...]
-    before: tuple[str, ...] = ()  # the loop
     standard: tuple[str, ...] = ()  # imports of the standard library
-    claim: str = "compute other logits from the same checkpoint and tokens"
-    expected: tuple[str, ...] = ("expected = model(tokens).logits[0].numpy()",)
-    shown: tuple[str, ...] = (
-        "difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()",
-        "first = int((difference > 1e-5).argmax())",
-        'print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")',
-    )
+    shown: tuple[str, ...] = ("print(abs(actual - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",)
 
 
-TOKENIZER = (
-    'words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(config.vocab_size)}, unk_token="t0"))',
-    'special = {"unk_token": "t0", "pad_token": "t0", "bos_token": "t1", "eos_token": "t2"}',
-    "PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)",
+NUMPY = "import numpy as np"
+TOKENIZER = (  # one word for each token
+    'words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(model.config.vocab_size)}, unk_token="t0"))',
+    'PreTrainedTokenizerFast(tokenizer_object=words, pad_token="t0", unk_token="t0").save_pretrained("checkpoint")',
 )
-SERVING = {
-    "onnxruntime-genai": Steps(
-        ("import onnxruntime_genai as og", "from tokenizers import Tokenizer, models"),
+ANY_TOKENIZER = (
+    'PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"": 0}, ""))).save_pretrained("checkpoint")'
+)
+OF_TOKENIZER = "from tokenizers import Tokenizer, models"
+LOGITS = {
+    "mlx": Steps(
+        ("import mlx.core as mx", NUMPY, "from mlx_lm.utils import load_model"),
+        (
+            'port, _ = load_model(Path("checkpoint"))',
+            "actual = np.array(port(mx.array(tokens.numpy())).astype(mx.float32))[0]",
+        ),
+    ),
+    "mlx-vlm": Steps(
+        ("import mlx.core as mx", NUMPY, "from mlx_vlm.utils import load_model"),
+        (
+            "mx.set_default_device(mx.cpu)",
+            'port = load_model(Path("checkpoint")).language_model',
+            "actual = np.array(port(mx.array(tokens.numpy())).logits.astype(mx.float32))[0]",
+        ),
+    ),
+    "ctranslate2": Steps(
+        ("import ctranslate2", NUMPY, OF_TOKENIZER),
         (
             *TOKENIZER,
-            'command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", folder]',
-            'command += ["-o", f"{folder}/port", "-c", folder, "-p", "fp32", "-e", "cpu"]',
-            'subprocess.run([*command, "--extra_options", "hf_token=false"], check=True, capture_output=True)',
-            'port = og.Model(f"{folder}/port")',
-            "generator = og.Generator(port, og.GeneratorParams(port))",
-            "generator.append_tokens(tokens[0].numpy().astype(np.int32))",
-            'actual = np.array(generator.get_output("logits"))[0]',
+            'ctranslate2.converters.TransformersConverter("checkpoint").convert("port", force=True)',
+            'port = ctranslate2.Generator("port", compute_type="float32")',
+            'actual = np.array(port.forward_batch([[f"t{k}" for k in tokens[0].tolist()]]))[0]',
         ),
-        standard=("import subprocess", "import sys"),
+    ),
+    "llamacpp": Steps(
+        (
+            "import convert_hf_to_gguf as converter  # PYTHONPATH=llama.cpp:llama.cpp/gguf-py",
+            "from llama_cpp import Llama",
+        ),
+        (
+            "kind, words = converter.get_model_class(type(model).__name__), model.config.vocab_size",
+            "kind.set_vocab = lambda self: (self._set_vocab_none(), self.gguf_writer.add_vocab_size(words))",
+            'converter.sys.argv[1:] = ["checkpoint", "--outtype", "f32", "--outfile", "port.gguf"]',
+            "converter.main()",
+            'port = Llama("port.gguf", n_ctx=2048, n_batch=2048, logits_all=True, type_k=0, type_v=0, verbose=False)',
+            "port.eval(tokens[0].tolist())",
+        ),
+        shown=(
+            "print(abs(port.scores[: tokens.shape[1]] - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",
+        ),
+    ),
+    "onnx": Steps(
+        ("import onnxruntime",),
+        (
+            'axes = {0: torch.export.Dim("row"), 1: torch.export.Dim("token")}',
+            'given = {"input_ids": torch.ones(2, 5, dtype=torch.long), "use_cache": False}',
+            'shapes = {"input_ids": axes, "use_cache": None}',
+            'torch.onnx.export(model, (), "port.onnx", kwargs=given, dynamic_shapes=shapes, dynamo=True)',
+            'port = onnxruntime.InferenceSession("port.onnx")',
+            'actual = port.run(None, {"input_ids": tokens.numpy()})[0][0]',
+        ),
+    ),
+    "onnxruntime-genai": Steps(
+        (
+            "import onnxruntime_genai as og",
+            "from onnxruntime_genai.models.builder import create_model, parse_extra_options",
+            OF_TOKENIZER,
+        ),
+        (
+            ANY_TOKENIZER,
+            'where = (None, "checkpoint", "port", "fp32", "cpu", "port")',
+            'create_model(*where, **parse_extra_options(*where, ["hf_token=false"]))',
+            'generator = og.Generator(port := og.Model("port"), og.GeneratorParams(port))',
+            "generator.append_tokens(tokens[0].int().numpy())",
+            'actual = generator.get_output("logits")[0]',
+        ),
     ),
     "keras-hub": Steps(
-        ("import keras_hub", "from keras import ops"),
+        ("import keras_hub", NUMPY, "from keras import ops"),
         (
-            'port = keras_hub.models.CausalLM.from_preset(folder, preprocessor=None, dtype="float32")',
+            'port = keras_hub.models.CausalLM.from_preset("checkpoint", preprocessor=None, dtype="float32")',
             'inputs = {"token_ids": tokens.numpy(), "padding_mask": np.ones(tokens.shape)}',
             "actual = ops.convert_to_numpy(port(inputs))[0]",
         ),
@@ -53,38 +105,79 @@ SERVING = {
     "mistralrs": Steps(
         ("from mistralrs import ChatCompletionRequest, ModelDType, Runner, Which",),
         (
-            'words = {"type": "WordLevel", "vocab": {f"t{k}": k for k in range(config.vocab_size)}, "unk_token": "t0"}',
+            'vocabulary = {f"t{k}": k for k in range(model.config.vocab_size)}',
+            'words = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "t0"}',
             'decoder = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]}',
             'parts = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": decoder, "model": words}',
-            'Path(f"{folder}/tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], **parts}))',
-            'template = Path(f"{folder}/template.json")',
-            'template.write_text(json.dumps({"chat_template": "{{ messages[0].content }}"}))',
-            "which = Which.Plain(model_id=folder, dtype=ModelDType.F32)",
-            "port = Runner(which=which, chat_template=str(template), prefix_cache_n=0)",
+            'Path("checkpoint/tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], **parts}))',
+            """Path("template.json").write_text('{"chat_template": "{{ messages[0].content }}"}')""",
+            'which = Which.Plain(model_id="checkpoint", dtype=ModelDType.F32)',
+            'port = Runner(which=which, chat_template="template.json", prefix_cache_n=0)',
             'prompt = [{"role": "user", "content": " ".join(f"t{k}" for k in tokens[0].tolist())}]',
             'options = {"logprobs": True, "top_logprobs": 20, "max_tokens": 1, "temperature": 0.0}',
             'request = ChatCompletionRequest(messages=prompt, model="default", **options)',
             "answer = port.send_chat_completion_request(request).choices[0].logprobs.content[0].top_logprobs",
+            "expected = model(tokens).logits[0, -1].log_softmax(-1).tolist()",
             "gaps = [abs(expected[int(each.token)] - each.logprob) for each in answer]",
         ),
         standard=("import json",),
-        expected=("expected = model(tokens).logits[0, -1].log_softmax(-1).numpy()",),
-        shown=('print(f"{name}: log-probabilities after the prompt differ by up to {max(gaps):.2g}")',),
+        shown=("print(gaps)  # of log-probabilities after the prompt",),
     ),
     "vllm": Steps(
-        ("from vllm import LLM, SamplingParams",),
+        (NUMPY, "from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0"),
         (
             'options = {"dtype": "float32", "skip_tokenizer_init": True, "enforce_eager": True, "block_size": 32}',
-            "port = LLM(folder, max_logprobs=config.vocab_size, kv_cache_memory_bytes=1 << 26, **options)",
-            "params = SamplingParams(max_tokens=1, prompt_logprobs=config.vocab_size, detokenize=False)",
-            'prompt = [{"prompt_token_ids": [*tokens[0].tolist(), 0]}]  # the scores of a token are at the next one',
-            "answer = port.generate(prompt, params)[0].prompt_logprobs[1:]",
-            "words = range(config.vocab_size)",
-            "actual = np.array([[each[word].logprob for word in words] for each in answer])",
-            "del port, answer  # before another engine is made: the end of one ends the groups of its process",
+            'port = LLM("checkpoint", max_logprobs=-1, kv_cache_memory_bytes=1 << 26, **options)',
+            "params = SamplingParams(max_tokens=1, prompt_logprobs=-1, detokenize=False)",
+            'prompt = {"prompt_token_ids": [*tokens[0].tolist(), 0]}  # the scores of a token are at the next one',
+            "answer = port.generate([prompt], params)[0].prompt_logprobs[1:]",
+            "actual = np.array([[each[word].logprob for word in range(len(each))] for each in answer])",
         ),
-        ('os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"', ""),
-        standard=("import os",),
-        expected=("expected = model(tokens).logits[0].log_softmax(-1).numpy()",),
+        shown=("print(abs(actual - model(tokens).logits[0].log_softmax(-1).detach().numpy()).max(-1))  # by token",),
     ),
+}  # fmt: skip
+PADDED = {  # the same for a row with pads on its left
+    "mlx": Steps(
+        (
+            "import mlx.core as mx", NUMPY, "from mlx_lm.models.cache import BatchKVCache, KVCache, make_prompt_cache",
+            "from mlx_lm.utils import load_model",
+        ),
+        (
+            'port, _ = load_model(Path("checkpoint"))',
+            "caches = [BatchKVCache([5]) if isinstance(each, KVCache) else each for each in make_prompt_cache(port)]",
+            "for cache in caches:",
+            "    cache.left_padding = mx.array([5])",
+            "actual = np.array(port(mx.array([[0] * 5 + tokens[0].tolist()]), cache=caches).astype(mx.float32))[0, 5:]",
+        ),
+    ),
+    "onnx": Steps(
+        (NUMPY, "import onnxruntime"),
+        (
+            'axes = {0: torch.export.Dim("row"), 1: torch.export.Dim("token")}',
+            "ones = torch.ones(2, 5, dtype=torch.long)",
+            'given = {"input_ids": ones, "attention_mask": ones, "use_cache": False}',
+            'shapes = {"input_ids": axes, "attention_mask": axes, "use_cache": None}',
+            'torch.onnx.export(model, (), "port.onnx", kwargs=given, dynamic_shapes=shapes, dynamo=True)',
+            "row, mask = (np.pad(each, ((0, 0), (5, 0))) for each in (tokens, np.ones_like(tokens)))",
+            'port = onnxruntime.InferenceSession("port.onnx")',
+            'actual = port.run(None, {"input_ids": row, "attention_mask": mask})[0][0, 5:]',
+        ),
+    ),
+}  # fmt: skip
+TOKENS = {  # the same for tokens that are generated greedily
+    "ctranslate2": Steps(
+        tuple(each for each in LOGITS["ctranslate2"].imports if each != NUMPY),
+        (
+            *LOGITS["ctranslate2"].steps[:-1],
+            'prompt = [f"t{k}" for k in tokens[0].tolist()]',
+            'options = {"sampling_topk": 1, "include_prompt_in_result": False, "return_end_token": True}',
+            f"actual = port.generate_batch([prompt], max_length={GENERATED}, **options)[0].sequences_ids[0]",
+        ),
+        shown=(
+            "row = tokens",
+            f"for _ in range({GENERATED}):",
+            "    row = torch.cat([row, model(row).logits[:, -1:].argmax(-1)], 1)",
+            'print("transformers:", row[0, tokens.shape[1] :].tolist(), "port:", actual)',
+        ),
+    )
 }

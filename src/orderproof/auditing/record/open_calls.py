@@ -6,7 +6,6 @@ Where a call asks about the number of tokens, further recordings extend the leng
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -25,9 +24,9 @@ from orderproof.models import Subject
 from orderproof.models.axes import OutputAxes
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.models.subject import prime_length, tensor_sizes
+from orderproof.recording.capture import recorded_in_some_way
 from orderproof.recording.open_recording import OpenInput, UnreadableCondition, record_open
 from orderproof.recording.open_sizes import LEAST_SIZE
-from orderproof.recording.refusal import reason_of
 from orderproof.theorems.agreement import prove_agreement
 from orderproof.theorems.branches import is_possible, only_answer
 from orderproof.theorems.equivariance import EntryMap, map_entries, prove_equivariance
@@ -218,20 +217,11 @@ class OpenCalls:
         self, call_mode: str, module: nn.Module, inputs: Sequence[OpenInput], tokens: int, *, kept: Sequence[str] = ()
     ) -> Piece:
         sizes = {"batch": EXAMPLE_ROWS, "tokens": tokens}
-        patched = ""
         decide = partial(only_answer, roles=self._roles[call_mode], solver=self.solver)
         record = partial(
             record_open, module, inputs, sizes, values=self.subject.buffer_values, only_answer=decide, kept=kept
         )
-        try:
-            graphs = record()
-        except Exception as error:
-            replaced = self.inputs.replaced(call_mode)
-            if replaced is nullcontext:
-                raise
-            patched = reason_of(error)
-            with replaced():
-                graphs = record()
+        graphs, patched = recorded_in_some_way(record, self.inputs.replaced(call_mode))
         self._nodes += sum(len(graph.graph.nodes) for graph in graphs)
         least, greatest, others = length_bounds([c for graph in graphs for c in graph.conditions], self.solver)
         limit = self.subject.max_length if self.open_length else None

@@ -60,6 +60,10 @@ class RecordedCall:
         graph = self._capture()
         if self.subject.device == "meta":
             return Recording(graph, None)
+        if graph.eager is not None and not graph.patched_because:
+            others = self.subject.sample(self.length, self.seed).inputs
+            if self._agrees_with_low_rank(graph, others, graph.eager[1]):
+                return Recording(graph, None, graph.eager)
         compared = self._compared_call(graph)
         mismatch = None if self._agrees_with_low_rank(graph, *compared) else _mismatch(graph, *compared)
         return Recording(graph, mismatch, compared)
@@ -69,7 +73,7 @@ class RecordedCall:
     ) -> bool:  # fmt: skip
         """True if the graph and the module agree with matrices of low rank in a large module, as with any weights."""
         module = self.subject.module
-        if not is_large(module) or captured.branches or _compare(real, real) is not None:
+        if not self._is_large or captured.branches or _compare(real, real) is not None:
             return False
         try:
             with torch.no_grad(), low_rank_weights(module) as replaced, state_as_recorded(module, captured):
@@ -82,10 +86,19 @@ class RecordedCall:
             return False
         return _compare(called, recorded) is None
 
+    @cached_property
+    def _is_large(self) -> bool:
+        return is_large(self.subject.module)
+
+    @property
+    def _recorded_seed(self) -> int:
+        """The seed of the inputs of the recording; of a large module those of a run that laws compare with others."""
+        return self.seed + self._is_large
+
     def _capture(self) -> CapturedGraph:
         s = self.subject
         captured = capture(
-            s.module, s.sample(self.length, self.seed).inputs, values=s.buffer_values, quiet=s.export_context,
+            s.module, s.sample(self.length, self._recorded_seed).inputs, values=s.buffer_values, quiet=s.export_context,
             cut=s.patch_embedding_path, inside=s.wrapped_path,
         )  # fmt: skip
         captured.float64_parameters = self.float64_parameters
@@ -93,7 +106,8 @@ class RecordedCall:
 
     def _compared_call(self, captured: CapturedGraph) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         # With branches on the tokens, only inputs that take the recorded one: those of the recording.
-        sample = self.subject.sample(self.length, self.seed if captured.branches else self.seed + 1)
+        recorded, other = self._recorded_seed, self.seed + (not self._is_large)
+        sample = self.subject.sample(self.length, recorded if captured.branches else other)
         with torch.no_grad(), seeded_random(0), state_as_recorded(self.subject.module, captured):
             return sample.inputs, named_tensors(self.subject.module(*[x.clone() for x in sample.inputs]))
 

@@ -101,6 +101,9 @@ def control_difference(law: MeasuredLaw, calls: CachedCalls) -> tuple[float | No
     """How far the control moves the output; None with the error if it cannot be run."""
     try:
         if calls.is_narrow and law.confirm_in_float64:  # whose rounding must not be taken for an effect
+            moved = relative_difference(*law.control(calls)[:2])
+            if moved >= _least_difference(calls.weight_dtype):
+                return moved, ""
             calls = (calls.as_before_the_first_call() or calls).float32
         return relative_difference(*law.control(calls)[:2]), ""
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
@@ -122,7 +125,7 @@ def _run_once(
         return ComparisonResult(comparison, length, record, "not_applicable" if unsupported else "undecided")
     expected, actual = pair = (outputs[0], outputs[1])
     least = max(_least_difference(calls.weight_dtype), _least_difference(actual.dtype))
-    narrow = calls.is_narrow and law.confirm_in_float64 and not comparison.informational
+    narrow = calls.is_narrow and law.confirm_in_float64 and not (comparison.informational and comparison.of_weights)
     if narrow and not _decides(comparison, pair, least):
         return _in_float32(comparison, calls, length, tolerance, law, pair, refuted_before=refuted_before)
     if expected.shape != actual.shape:
@@ -167,6 +170,8 @@ def _decides(comparison: Comparison, pair: tuple[Tensor, Tensor], least: float) 
     if expected.shape != actual.shape or not bool(expected.isfinite().all()) or not bool(actual.isfinite().all()):
         return True
     size = relative_difference(*pair)
+    if comparison.informational and size >= least:
+        return True
     return size >= least if comparison.expects_difference else size <= ZERO_TOLERANCE
 
 
@@ -193,7 +198,8 @@ def _in_float32(
     else:
         return result
     record = ComparisonRecord(description=name, float32=size, reason=reason)
-    return ComparisonResult(comparison, length, record, "refuted" if clear else "undecided", narrow)
+    verdict: Verdict = "refuted" if clear else "held" if comparison.informational else "undecided"
+    return ComparisonResult(comparison, length, record, verdict, narrow)
 
 
 def _errors_differ(

@@ -1,8 +1,9 @@
 """Comparisons of a large model with matrices of low rank in the place of its own.
 
 Whether a program decodes with a cache as it prefills does not depend on its weights, and a call on matrices of low rank
-takes a fraction of the time. The first comparison that a law makes is of the model itself. The others are of such a
-copy, and of the model itself where that copy does not show that they hold.
+takes a fraction of the time. The first comparison that a law makes is of the model itself; laws of caches share it, if
+they need equal inputs. The others are of such a copy, and of the model itself where that copy does not show that they
+hold. One that is for information only is of the copy alone.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw
 from orderproof.tolerances import CONTROL_FACTOR
 
 LOW_RANK = (
-    "in a large model: comparisons after the first one are made with matrices of low rank in place of its own, and "
-    "again with its own if they do not hold"
+    "in a large model: comparisons after the first one, which laws of caches share, are made with matrices of low "
+    "rank in place of its own, and again with its own if they do not hold"
 )
 
 
@@ -30,8 +31,9 @@ class LowRankCalls:
     _comparisons: dict[int, dict[str, Comparison]] = field(default_factory=dict)  # by length and description
 
     def held(self, comparison: Comparison, length: int) -> ComparisonResult | None:
-        """The result of a comparison that holds; None if the model itself has to be compared."""
-        may_replace = self.law.of_any_weights and self.began and not comparison.of_weights
+        """The result of a comparison that holds, or decides nothing; None if the model itself has to be compared."""
+        began = self.began or self.law.required_inputs in self.calls.agreed_with_caches
+        may_replace = self.law.of_any_weights and began and not comparison.of_weights
         replaced = self.calls.with_low_rank_weights if may_replace else None
         if replaced is None or not self._has_control(replaced):
             return None
@@ -39,7 +41,8 @@ class LowRankCalls:
         if same is None:
             return None
         result = run_comparison(same, replaced, length, self.tolerance, self.law)
-        if result.verdict == "held" and result.record.float32 is not None and not result.record.reason:
+        held = comparison.informational or (result.verdict == "held" and not result.record.reason)
+        if held and result.record.float32 is not None:
             return replace(result, comparison=comparison, has_low_rank=True)
         self.calls.restore_shared_state()
         return None
@@ -47,6 +50,8 @@ class LowRankCalls:
     def note(self, result: ComparisonResult) -> None:
         """Note a comparison of the model itself."""
         self.began |= result.record.float32 is not None and not result.comparison.informational
+        if self.began and result.verdict == "held" and "cache" in self.law.required_inputs:
+            self.calls.agreed_with_caches.add(self.law.required_inputs)
 
     def _has_control(self, replaced: CachedCalls) -> bool:
         """True if the positive control of the law moves the output with these weights."""

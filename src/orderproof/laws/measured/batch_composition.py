@@ -47,7 +47,9 @@ class BatchComposition(MeasuredLaw):
     of_any_weights = True
 
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
-        return "it takes one row at a time" if adapter.batch_size < MIN_ROWS else super().inapplicable_reason(adapter)
+        if adapter.batch_size < MIN_ROWS:
+            return "it takes one row at a time"
+        return super().inapplicable_reason(adapter) if adapter.has_output_rows else "its output has no axis of rows"
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison("a batch of one row", partial(_compare_rows, rows=(0,)))

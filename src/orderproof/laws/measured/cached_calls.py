@@ -47,6 +47,7 @@ class CachedCalls:
         self._origin: tuple[CachedCalls, tuple[str, ...]] | None = None
         self.watches_state = False  # of the model and of the copies that laws make of it from then on
         self.draws_random_numbers: bool | None = None  # None if it has not been tried
+        self.agreed_with_caches: set[frozenset[str]] = set()  # required inputs of laws of which a comparison held
 
     @property
     def default_length(self) -> int:

@@ -36,7 +36,8 @@ class SaveLoad(MeasuredLaw):
             if buffers:
                 yield Comparison(f"{name}: buffers", partial(_compare_buffers, name=name))
         if at_default_length:
-            yield Comparison("cast to bfloat16 and loaded in bfloat16", _compare_cast, informational=True)
+            what = "cast to bfloat16 and loaded in bfloat16"
+            yield Comparison(what, _compare_cast, informational=True, of_weights=True)
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_every_token(calls)
@@ -49,7 +50,9 @@ def _compare_reloaded(calls: CachedCalls, *, name: str) -> OutputPair:
 def _compare_buffers(calls: CachedCalls, *, name: str) -> OutputPair:
     """The first buffer that differs, else the first; after the default call of both models, which may set buffers."""
     other = calls.reloaded(name)
-    calls.uncached_call(calls.default_tokens, keep=False)
+    calls.memoize(
+        "called before its buffers are compared", lambda: calls.uncached_call(calls.default_tokens, keep=False)
+    )
     _ = other.default_output  # it has no other user: its only call
     others = dict(other.adapter.module.named_buffers())
     pairs = [(b, others[n]) for n, b in calls.adapter.module.named_buffers() if n in others and b.is_floating_point()]

@@ -25,6 +25,6 @@ LAW = LoadsCheckpoint(
     name="loads_checkpoint",
     statement="An engine loads the checkpoint that transformers saves.",
     trait="is loaded from the checkpoint that transformers saves",
-    expectation={"causal_lm": "holds"},
+    expectation={"causal_lm": "holds", "encoder": "holds"},
     remedy="Read the keys that transformers writes to config.json, and refuse a configuration that lacks one.",
 )

@@ -1,20 +1,23 @@
 """The base class of laws of ports: one call, made of the reference and of an engine with the same weights and tokens.
 
 The reference is the model in transformers; an engine is another implementation that reads the same checkpoint. A law
-names the call and the tokens that are compared. The two outputs must agree up to rounding, which is measured on the
-reference alone: its float32 output against its float64 output.
+names the call and the tokens that are compared. The outputs of a language model are logits, those of an encoder are the
+embeddings of its tokens: the last hidden states. Both must agree up to rounding, which is measured on the reference
+alone: its float32 output against its float64 output.
 """
 
 from __future__ import annotations
 
 import random
 from abc import abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from orderproof.laws.law import Law
 
-CallKind = Literal["prefill", "chunks", "batch", "greedy", "prefix", "cached_prompt", "preemption"]
+ModelKind = Literal["causal_lm", "encoder"]
+CallKind = Literal["prefill", "chunks", "batch", "greedy", "prefix", "cached_prompt", "preemption", "pooled"]
 ABILITIES: dict[CallKind, str] = {
     "prefill": "it returns no logits of a prompt",
     "chunks": "its cache cannot be called with chosen tokens",
@@ -23,7 +26,9 @@ ABILITIES: dict[CallKind, str] = {
     "prefix": "it keeps no cache from one prompt to the next",
     "cached_prompt": "it returns no log-probabilities of a prompt whose cache it keeps",
     "preemption": "the size of its cache cannot be chosen, or it puts no row off",
+    "pooled": "it returns no embedding of a whole text",
 }
+OF_ENCODERS: frozenset[CallKind] = frozenset({"prefill", "batch", "pooled"})  # there are no caches to ask for
 SPECIAL_TOKENS = 3  # the first ids, which configurations use for pads and for the begin and the end of a text
 PAST_THRESHOLD = 14  # [tokens] compared beyond a window or a context length
 MAX_LENGTH = 8192  # [tokens] of the longest call
@@ -54,6 +59,8 @@ class PortModel:
     """The properties of the reference that the calls depend on."""
 
     vocabulary: int
+    kind: ModelKind = "causal_lm"
+    pooling: str = ""  # of the tokens of an encoder to an embedding of the text: "mean"
     window: int | None = None  # [tokens]
     context: int | None = None  # [tokens] of the trained context, before scaling
     stated: int | None = None  # [tokens] of the context that the configuration states, with its scaling
@@ -88,6 +95,14 @@ class PortLaw(Law):
     remedy: str
     ability: CallKind | None = None  # that the engine needs
     may_shorten: bool = False  # `shorter_call` returns one
+
+    def reason_against(self, model: PortModel, abilities: Collection[str]) -> str | None:
+        """Why an engine with these abilities is not asked for the call; None if it is."""
+        if self.ability is None:
+            return None
+        if model.kind == "encoder" and self.ability not in OF_ENCODERS:
+            return "an encoder keeps no cache and generates nothing"
+        return self.inapplicable_reason(model) if self.ability in abilities else ABILITIES[self.ability]
 
     def inapplicable_reason(self, model: PortModel) -> str | None:
         """Why the law has no meaning for a model; None if it has one."""

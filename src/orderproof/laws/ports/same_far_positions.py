@@ -1,4 +1,4 @@
-"""OP608 same_far_positions: the engine gives the logits of the reference at far positions.
+"""OP608 same_far_positions: the engine gives the outputs of the reference at far positions.
 
     E(x)_t = f(x)_t   for the last tokens t of a long text
 
@@ -34,9 +34,9 @@ class SameFarPositions(PortLaw):
 LAW = SameFarPositions(
     code="OP608",
     name="same_far_positions",
-    statement="An engine gives the logits of the reference at far positions.",
+    statement="An engine gives the outputs of the reference at far positions.",
     trait="has the same logits at far positions",
-    expectation={"causal_lm": "holds"},
+    expectation={"causal_lm": "holds", "encoder": "holds"},
     ability="prefill",
     may_shorten=True,
     remedy="Compute the angles of positions in float32.",

@@ -24,9 +24,9 @@ class SamePaddedBatch(PortLaw):
 LAW = SamePaddedBatch(
     code="OP605",
     name="same_padded_batch",
-    statement="Rows of different lengths in one batch of an engine give the logits of each row alone.",
+    statement="Rows of different lengths in one batch of an engine give the outputs of each row alone.",
     trait="has the same logits for the rows of a padded batch",
-    expectation={"causal_lm": "holds"},
+    expectation={"causal_lm": "holds", "encoder": "holds"},
     ability="batch",
     remedy="Hide pads in the mask, and count positions from the first real token of each row.",
 )

@@ -1,4 +1,4 @@
-"""OP607 same_past_context: the engine gives the logits of the reference past the trained context length.
+"""OP607 same_past_context: the engine gives the outputs of the reference past the trained context length.
 
     E(x)_t = f(x)_t   for every t of a text longer than the trained context
 
@@ -30,9 +30,9 @@ class SamePastContext(PortLaw):
 LAW = SamePastContext(
     code="OP607",
     name="same_past_context",
-    statement="An engine gives the logits of the reference past the trained context length.",
+    statement="An engine gives the outputs of the reference past the trained context length.",
     trait="has the same logits past the trained context",
-    expectation={"causal_lm": "holds"},
+    expectation={"causal_lm": "holds", "encoder": "holds"},
     ability="prefill",
     remedy="Read the rope scaling from config.json, with every factor that it states.",
 )

@@ -1,4 +1,4 @@
-"""OP606 same_past_window: the engine gives the logits of the reference past the sliding window.
+"""OP606 same_past_window: the engine gives the outputs of the reference past the sliding window.
 
     E(x)_t = f(x)_t   for every t >= w,
 
@@ -32,9 +32,9 @@ class SamePastWindow(PortLaw):
 LAW = SamePastWindow(
     code="OP606",
     name="same_past_window",
-    statement="An engine gives the logits of the reference past the sliding window.",
+    statement="An engine gives the outputs of the reference past the sliding window.",
     trait="has the same logits past the window",
-    expectation={"causal_lm": "holds"},
+    expectation={"causal_lm": "holds", "encoder": "holds"},
     ability="prefill",
     remedy="Hide keys that are window or more tokens before the query, in the layers that have a window. "
     + named_as_convention("window"),

@@ -1,4 +1,4 @@
-"""OP602 same_prefill: the engine gives the logits of the reference for every token of a short prompt.
+"""OP602 same_prefill: the engine gives the outputs of the reference for every token of a short prompt.
 
     E(x)_t = f(x)_t   for every t,
 
@@ -22,9 +22,9 @@ class SamePrefill(PortLaw):
 LAW = SamePrefill(
     code="OP602",
     name="same_prefill",
-    statement="An engine gives the logits of the reference for every token of a short prompt.",
+    statement="An engine gives the outputs of the reference for every token of a short prompt.",
     trait="has the same logits for a short prompt",
-    expectation={"causal_lm": "holds"},
+    expectation={"causal_lm": "holds", "encoder": "holds"},
     ability="prefill",
     remedy="Read the named setting from config.json, under the name that transformers writes.",
 )

@@ -136,7 +136,7 @@ def _outputs_of_replaced(
 def _outputs(
     module: nn.Module, inputs: tuple[Tensor, ...], given: tuple[PaddingMask, Tensor], left_out: tuple[int, int]
 ) -> list[Tensor]:
-    """The outputs of a call with rows and tokens without those of one token; those with rows if there are no others.
+    """The outputs of a call with rows and tokens without those of one token; those with rows, or all, if none has both.
 
     ``left_out`` is the axis of tokens, 0 or 1, and the place of the token.
     """
@@ -148,7 +148,7 @@ def _outputs(
     sizes = values.shape if axis == 1 else values.shape[::-1]
     numbers = [x.double() for x in found if isinstance(x, Tensor) and x.is_floating_point()]
     of_tokens = [x.index_select(axis, kept.nonzero().flatten()) for x in numbers if x.shape[:2] == sizes]
-    return of_tokens or [x for x in numbers if len(values) in x.shape[:2]]
+    return of_tokens or [x for x in numbers if len(values) in x.shape[:2]] or numbers
 
 
 def _distance(first: list[Tensor], second: list[Tensor]) -> float:

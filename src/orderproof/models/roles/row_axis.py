@@ -13,7 +13,7 @@ from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.module_wrappers import AxisMoved
 from orderproof.models.roles.computed_inputs import ComputedInput, square_masks
 from orderproof.models.roles.example_roles import ExampleRoles, example_roles
-from orderproof.models.roles.second_sequences import second_sequences
+from orderproof.models.roles.second_sequences import second_sequences, takes_more
 from orderproof.models.token_axes import axis_of_size
 from orderproof.subject_spec import NO_LAYOUT
 
@@ -36,21 +36,14 @@ def tokens_first(
     axes = tuple(0 if k == first else axis_of_size(x, shape[0]) for k, x in enumerate(examples.tensors))
     turned = replace(examples, axes=axes)
     squares = square_masks(turned, computed)
-    if squares and not _takes_more(module, turned, names, computed):
-        return turned if _takes_more(module, turned, names, {**computed, **squares}) else None
+    known, grown = (ExampleRoles(tuple(names), each) for each in ({**computed}, {**computed, **squares}))
+    if squares and not takes_more(module, known, turned):
+        return turned if takes_more(module, grown, turned) else None
     lengths = {x.shape[0] for x in examples.tensors if x.dim() == len(shape) and x.shape[1] == shape[1]}
     if not any(x.shape[0] == shape[1] and x.shape[1] in lengths for x in examples.tensors if x.dim() == 2):
         return None
     roles = example_roles(module, turned, names, {**computed, **squares}, NO_LAYOUT)
     return turned if roles.mask is not None or any(second_sequences(module, turned, roles, computed)) else None
-
-
-def _takes_more(
-    module: nn.Module, examples: ExampleInputs, names: Sequence[str], computed: Mapping[int, ComputedInput]
-) -> bool:
-    """True if the module takes one token more."""
-    called, rest = ExampleRoles(tuple(names), dict(computed)).called(module, examples)
-    return ModuleCalls(called, examples.name).accepts(Call(rest, examples.length + 1, None))
 
 
 def tokens_last(module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, ExampleInputs] | None:

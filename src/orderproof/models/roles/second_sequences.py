@@ -20,6 +20,7 @@ from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENIN
 from orderproof.models.roles.mask_argument import PaddingMask, usual_masks
 from orderproof.models.roles.mask_calls import accepts, first_that_hides
 from orderproof.models.roles.optional_mask import derived_mask_argument, optional_masks
+from orderproof.models.token_axes import axis_of_size
 from orderproof.records.input_role import InputRole
 from orderproof.subject_spec import NO_ARGUMENT, Layout
 
@@ -43,19 +44,55 @@ def second_sequences(
     by_name = {place for place, how in roles.known_by.items() if how in (BY_NAME, BY_WEAKENING)}
     stated = {place for place, how in roles.known_by.items() if how == STATED}
     known = ({first, *roles.computed} | {*computed} | stated) - by_name
+    taken = set[int]()
     for place, tensor in enumerate(examples.tensors):
         axis = _token_axis(tensor, 0 if examples.axes[first] == 0 else 1)
-        if place in known or axis is None:
+        if place in known or place in taken or axis is None:
             continue
-        axes = tuple(axis if k == place else None for k in range(len(examples.axes)))
-        own = replace(examples, axes=axes, row_axes=())
+        own = _with_companions(module, examples, roles, place)
         found = _roles_of(module, own, roles, known, examples.length)
         if found is not None:
             found = _with_contested_squares(module, own, found)
         elif place not in roles.computed:
             found = _of_outputs(module, examples, roles, own)
         if found is not None:
+            taken |= {k for k, axis in enumerate(own.axes) if axis is not None}
+            taken |= {k for k, computed in found.computed.items() if computed is found.mask}
             yield SecondSequence(place, own, found)
+
+
+def _with_companions(module: nn.Module, examples: ExampleInputs, roles: ExampleRoles, place: int) -> ExampleInputs:
+    """The inputs with the tokens of a second sequence: its own, and those that must have as many, as its positions."""
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    axis = 0 if examples.axes[first] == 0 else 1
+    size = examples.tensors[place].shape[axis]
+    found = {k: axis_of_size(x, size) for k, x in enumerate(examples.tensors) if k not in (first, *roles.computed)}
+    others = [k for k, x in found.items() if x is not None and k != place]
+    held = ExampleRoles(roles.names, {k: OfLength(x, examples.length) for k, x in roles.computed.items()})
+
+    def along(places: Collection[int]) -> ExampleInputs:
+        axes = ((axis if k == place else found[k]) if k in places else None for k in range(len(examples.axes)))
+        return replace(examples, axes=tuple(axes), row_axes=())
+
+    alone = along([place])
+    if (
+        place in roles.computed
+        or not others
+        or takes_more(module, held, alone)
+        or not takes_more(module, held, along([place, *others]))
+    ):
+        return alone
+    for k in tuple(others):
+        rest = [other for other in others if other != k]
+        if takes_more(module, held, along([place, *rest])):
+            others = rest
+    return along([place, *(k for k in others if not forms_of_mask(alone, roles.names[k], k))])
+
+
+def takes_more(module: nn.Module, roles: ExampleRoles, examples: ExampleInputs) -> bool:
+    """True if a module takes one token more along the axes of the examples."""
+    called, rest = roles.called(module, examples)
+    return ModuleCalls(called, examples.name).accepts(Call(rest, examples.length + 1, None))
 
 
 def _token_axis(tensor: Tensor, axis: int) -> int | None:
@@ -126,15 +163,10 @@ def _is_longer(shape: tuple[int, ...], base: tuple[int, ...]) -> bool:
 
 def _with_contested_squares(module: nn.Module, own: ExampleInputs, found: ExampleRoles) -> ExampleRoles:
     """The roles with the masks [token, token] of both lengths, if these are equal, that have to grow with this one."""
-
-    def takes_more(roles: ExampleRoles) -> bool:
-        called, rest = roles.called(module, own)
-        return ModuleCalls(called, own.name).accepts(Call(rest, own.length + 1, None))
-
     for place, square in square_masks(own).items():
-        if found.computed.get(place) != square and not takes_more(found):
+        if found.computed.get(place) != square and not takes_more(module, found, own):
             other = replace(found, computed={**found.computed, place: square})
-            found = other if takes_more(other) else found
+            found = other if takes_more(module, other, own) else found
     return found
 
 
@@ -148,7 +180,14 @@ def claim(roles: ExampleRoles, examples: ExampleInputs, second: SecondSequence) 
     mask, name = second.roles.mask, roles.names[second.place]
     known_by = "calls: an output grows with it" if mask is None else "its mask"
     roles.described[name] = InputRole(name=name, role="a sequence of its own, held in other laws", known_by=known_by)
-    places = [] if mask is None else [place for place, own in second.roles.computed.items() if own is mask]
+    own = [k for k, axis in enumerate(second.examples.axes) if axis is not None]
+    for k in own:
+        if k != second.place:
+            role = InputRole(
+                name=roles.names[k], role=f"moves and grows with {name}", known_by="calls: it must be as long"
+            )
+            roles.described[role.name] = role
+    places = [] if mask is None else [place for place, x in second.roles.computed.items() if x is mask]
     for place, square in second.roles.computed.items():
         if isinstance(square, TriangularMask):
             roles.computed[place] = OfLength(square, second.examples.length)
@@ -165,6 +204,4 @@ def claim(roles: ExampleRoles, examples: ExampleInputs, second: SecondSequence) 
         roles.computed[place] = OfLength(mask, second.examples.length)
         if roles.mask is not None and roles.mask.name == mask.name:
             roles.mask = None
-    return replace(
-        examples, axes=tuple(None if k in (second.place, *places) else a for k, a in enumerate(examples.axes))
-    )
+    return replace(examples, axes=tuple(None if k in (*own, *places) else a for k, a in enumerate(examples.axes)))

@@ -72,6 +72,9 @@ _SIZES: dict[str, int] = {
     "frames_per_clip": 4,
 }
 _HEAD_WIDTH_KEYS = ("head_dim", "query_pre_attn_scalar")
+_LATENT_WIDTHS = {  # of a cache that heads share: kernels take those of DeepSeek only
+    "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 64, "v_head_dim": 64,
+}  # fmt: skip
 SIZE_KEYS = frozenset(
     (*_SIZES, *_HEAD_KEYS, *_KV_HEAD_KEYS, *_WIDTH_KEYS, "layer_types", "attention_types", "layers_block_type")
 )
@@ -80,7 +83,8 @@ SIZE_KEYS = frozenset(
 def widths_of_heads(config: Any, width: int) -> dict[str, int]:
     """The values of a configuration whose heads have this width, where a key or the width of the model decides it."""
     known = config.to_dict()
-    own = {key: width for key in _HEAD_WIDTH_KEYS if isinstance(known.get(key), int)}
+    latent = isinstance(known.get("kv_lora_rank"), int)
+    own = _LATENT_WIDTHS if latent else {key: width for key in _HEAD_WIDTH_KEYS if isinstance(known.get(key), int)}
     return own | {key: HEAD_COUNT * width for key in _WIDTH_KEYS[:3] if isinstance(known.get(key), int)}
 
 

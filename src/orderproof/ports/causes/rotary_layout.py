@@ -6,7 +6,7 @@ R_interleaved(x) = P^-1 R_half(P x),    P moves the even features before the odd
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial, wraps
 from typing import Any
@@ -23,13 +23,15 @@ PREFIX = "apply_rotary"  # of the functions of transformers that rotate queries 
 
 def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]:
     del defaults
-    if not rotary_functions(reference.model):
-        return
-    for per_pair in (1, 2):  # entries of the table of cosines for a pair, as two libraries of angles have it
-        for interleaved in (True, False):
-            assumed = "interleaved pairs" if interleaved else "pairs half a head apart"
-            patch = partial(_swapped_layout, to_interleaved=interleaved, per_pair=per_pair)
-            yield Candidate("rotary layout", "rotary layout", "the other one", assumed, Change(patch=patch))
+    names = tuple(rotary_functions(reference.model))
+    parts = [names, *((name,) for name in names if len(names) > 1)]  # an indexer may have a layout of its own
+    for chosen in parts if names else ():
+        for per_pair in (1, 2):  # entries of the table of cosines for a pair, as two libraries of angles have it
+            for interleaved in (True, False):
+                setting = "rotary layout" if chosen == names else f"rotary layout in {chosen[0]}"
+                assumed = "interleaved pairs" if interleaved else "pairs half a head apart"
+                patch = partial(_swapped_layout, names=chosen, to_interleaved=interleaved, per_pair=per_pair)
+                yield Candidate("rotary layout", setting, "the other one", assumed, Change(patch=patch))
 
 
 def rotary_functions(model: Any) -> dict[str, Callable[..., Any]]:
@@ -38,10 +40,12 @@ def rotary_functions(model: Any) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in vars(module).items() if name.startswith(PREFIX) and callable(value)}
 
 
-def _swapped_layout(model: Any, *, to_interleaved: bool, per_pair: int) -> AbstractContextManager[object]:
-    stack, module = ExitStack(), sys.modules[type(model).__module__]
-    for name, function in rotary_functions(model).items():
-        stack.enter_context(patch_attribute(module, name, _wrap(function, to_interleaved, per_pair)))
+def _swapped_layout(
+    model: Any, *, names: Sequence[str], to_interleaved: bool, per_pair: int
+) -> AbstractContextManager[object]:
+    stack, module, functions = ExitStack(), sys.modules[type(model).__module__], rotary_functions(model)
+    for name in names:
+        stack.enter_context(patch_attribute(module, name, _wrap(functions[name], to_interleaved, per_pair)))
     return stack
 
 

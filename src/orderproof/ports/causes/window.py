@@ -1,6 +1,7 @@
 """The sliding window: absent, off by one, in other layers, or counted in chunks of a prompt.
 
-An engine that reads a prompt in chunks of the window and keeps the chunk before shows each token the whole of it.
+An engine that reads a prompt in chunks of the window and keeps the chunk before shows each token the whole of it. One
+whose cache keeps a window of tokens, and that has no window in a chunk, shows each token of a chunk all that is kept.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from orderproof.laws.ports import PortCall
+from orderproof.laws.ports.port_law import CallKind
 from orderproof.models.hf.context_spans import context_spans
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults, ropes, with_values
 from orderproof.ports.reference import Change, Reference, window_of
@@ -52,26 +55,44 @@ def _other_windows(config: Any, window: int) -> Iterator[Candidate]:
 
 
 def _chunks_of_a_prompt(config: Any, window: int) -> Iterator[Candidate]:
-    """The window from the start of the chunk before, for all tokens of a prompt but the last, which is decoded."""
+    """The window from the start of a chunk, or of the chunk before it, for the tokens of a prompt."""
     types = list(getattr(config, "layer_types", None) or ())
     setting = next(iter(key for key in context_spans(config) if "window" in key or "attention_chunk" in key))
-    text = f"in a prompt, from the start of the chunk of {window} before"
-    for every_layer in (False, True) if FULL in types else (True,):
-        layers = None if every_layer else {layer for layer, kind in enumerate(types) if kind != FULL}
-        assumed = f"{text}, in every layer" if FULL in types and every_layer else text
-        change = Change(prepare_for=partial(_show_chunks, window=window, layers=layers))
-        yield Candidate("window", setting, str(window), assumed, change, "greedy")
+    texts: tuple[tuple[str, CallKind], ...] = (
+        (f"in a prompt, from the start of the chunk of {window} before", "greedy"),
+        (f"in a chunk, from {window} tokens before its start", "chunks"),
+    )
+    for text, kind in texts:
+        for every_layer in (False, True) if FULL in types else (True,):
+            layers = None if every_layer else {layer for layer, each in enumerate(types) if each != FULL}
+            assumed = f"{text}, in every layer" if FULL in types and every_layer else text
+            change = Change(prepare_for=partial(_show_chunks, window=window, layers=layers), positions=_in_one_call)
+            yield Candidate("window", setting, str(window), assumed, change, kind)
+
+
+def _in_one_call(call: PortCall) -> list[list[int]]:
+    """The positions of a prompt, so that it is not read in chunks: the masks stand for them."""
+    return [list(range(len(row))) for row in call.compared_rows]
+
+
+def _first_visible(call: PortCall, count: int, window: int) -> Tensor:
+    """The first key that each query sees in such an engine; the token after a prompt, and a chunk of one, as stated."""
+    query = torch.arange(count)
+    if call.kind == "greedy":
+        return torch.where(query < call.length - 1, (query // window - 1) * window, query + 1 - window)
+    sizes = torch.tensor(call.sizes)
+    starts, of_query = (sizes.cumsum(0) - sizes).repeat_interleave(sizes), sizes.repeat_interleave(sizes)
+    return torch.where(of_query > 1, starts - window, query + 1 - window)
 
 
 def _show_chunks(model: Any, call: PortCall, *, window: int, layers: set[int] | None) -> None:
     """Give the attention modules of these layers the mask of such an engine."""
-    prompt = call.length - 1
 
     def with_mask(_part: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         hidden: Any = options.get("hidden_states", next(iter(arguments), None))
-        query, key = torch.arange(hidden.shape[1])[:, None], torch.arange(hidden.shape[1])[None]
-        in_chunks = key // window >= query // window - 1
-        visible = (key <= query) & torch.where(query < prompt, in_chunks, query - key < window)
+        count = hidden.shape[1]
+        query, key = torch.arange(count)[:, None], torch.arange(count)[None]
+        visible = (key <= query) & (key >= _first_visible(call, count, window)[:, None])
         mask = torch.where(visible, 0.0, float("-inf")).to(hidden.dtype)[None, None]
         return arguments, {**options, "attention_mask": mask}
 

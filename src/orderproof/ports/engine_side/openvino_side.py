@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from optimum.exporters.tasks import TasksManager
-from optimum.intel.openvino import OVModelForCausalLM
+from optimum.intel.openvino import OVModelForCausalLM, OVModelForFeatureExtraction
 
 DISTRIBUTIONS = ("openvino", "optimum-intel", "optimum", "transformers", "torch")
 EXPORTED = "openvino_model.xml"
-TASK = "text-generation-with-past"
+TASK, TASK_OF_ENCODERS = "text-generation-with-past", "feature-extraction"
 SETTINGS = {  # as chosen by itself, a cache is kept in 8 bits, and a processor with bfloat16 computes in it
     "INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "INFERENCE_NUM_THREADS": "1",
@@ -56,14 +56,45 @@ class _Model:
         return [int(token) for token in self.model.generate(tokens, **options)[0][len(row) :]]
 
 
-def knows(model_type: str) -> bool:
+class _Encoder:
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def batch(self, rows: list[list[int]]) -> list[Any]:
+        """The rows with pads on the right, as tokenizers of encoders write them."""
+        longest, lengths = max(map(len, rows)), list(map(len, rows))
+        tokens = [list(row) + [0] * (longest - len(row)) for row in rows]
+        mask = [[1] * length + [0] * (longest - length) for length in lengths]
+        given = {"input_ids": torch.tensor(tokens), "attention_mask": torch.tensor(mask)}
+        if "token_type_ids" in self.model.input_names:
+            given["token_type_ids"] = torch.zeros_like(given["input_ids"])
+        states = np.array(self.model(**given).last_hidden_state)
+        return [each[:length] for each, length in zip(states, lengths, strict=True)]
+
+    def prefill(self, row: list[int]) -> Any:
+        return self.batch([row])[0]
+
+
+def knows(model_type: str, task: str = TASK) -> bool:
     """True for an architecture that its exporter has for this task."""
-    return TASK in TasksManager._SUPPORTED_MODEL_TYPE.get(model_type, {}).get("openvino", {})
+    return task in TasksManager._SUPPORTED_MODEL_TYPE.get(model_type, {}).get("openvino", {})
 
 
 def load(folder: Path) -> _Model:
     """Convert a checkpoint in float32 and load it, or load an exported folder as it is."""
+    return _Model(OVModelForCausalLM.from_pretrained(folder, **_options(folder)))
+
+
+def knows_encoder(model_type: str) -> bool:
+    """The same for embeddings of tokens."""
+    return knows(model_type, TASK_OF_ENCODERS)
+
+
+def load_encoder(folder: Path) -> _Encoder:
+    """The same for an encoder."""
+    return _Encoder(OVModelForFeatureExtraction.from_pretrained(folder, **_options(folder)))
+
+
+def _options(folder: Path) -> dict[str, Any]:
     options: dict[str, Any] = {"ov_config": SETTINGS, "device": "CPU", "local_files_only": True}
-    if not (folder / EXPORTED).is_file():
-        options |= {"export": True, "load_in_8bit": False}
-    return _Model(OVModelForCausalLM.from_pretrained(folder, **options))
+    return options if (folder / EXPORTED).is_file() else options | {"export": True, "load_in_8bit": False}

@@ -4,7 +4,8 @@
 
 This file needs the standard library and numpy, and NAME_side.py also its engine: both run in an environment that has no
 orderproof. The side defines `load(folder)`, which returns an object with some of the methods of `LoadedModel`, and may
-define `knows(model_type)`, `defaults(model_type)` and `DISTRIBUTIONS`, whose versions are reported.
+define `knows(model_type)`, `defaults(model_type)` and `DISTRIBUTIONS`, whose versions are reported. One that returns
+embeddings of encoders defines `load_encoder(folder)` too, and may define `knows_encoder(model_type)`.
 
 The process imports the engine once. For each checkpoint it forks a child, so that a crash ends the calls of one
 checkpoint, and leaves nothing behind. What the engine prints goes into a file, and not among the answers.
@@ -57,7 +58,7 @@ class LoadedModel:
     """A checkpoint that an engine has loaded; each method that is not overridden is an ability that it lacks.
 
     A side may return an array [token, vocabulary] in place of `Scores`: logits, or log-probabilities if it is
-    `normalised`. Entries that a masked array hides are not compared.
+    `normalised`. Entries that a masked array hides are not compared. Of an encoder, scores are embeddings.
     """
 
     normalised = False
@@ -86,6 +87,10 @@ class LoadedModel:
         """The scores of the tokens that are generated after the prompts of rows, in a cache too small for all rows."""
         raise NotImplementedError
 
+    def pooled(self, rows: Sequence[Row]) -> list[Scores]:
+        """The embedding [1, feature] of each row as a whole, of a batch of rows of different lengths."""
+        raise NotImplementedError
+
     def greedy(self, row: Row, count: int) -> list[int]:
         """The token ids that greedy generation appends to a prompt."""
         raise NotImplementedError
@@ -95,19 +100,19 @@ Output = list[Scores] | list[int]  # of each row, or generated token ids
 OwnErrors = tuple[type[BaseException], ...]
 
 
-def load_checkpoint(
-    engine: Any, folder: Path, model_type: str, own_errors: OwnErrors = ()
-) -> tuple[Any, dict[str, Any]]:
+def load_checkpoint(engine: Any, request: Mapping[str, Any], own_errors: OwnErrors = ()) -> tuple[Any, dict[str, Any]]:
     """The loaded model, or None, and the first answer. Never raises; `own_errors` are written without their class."""
     head: dict[str, Any] = {"knows": True, "failure": "", "refused": False, "defaults": {}}
+    folder, model_type = Path(request["folder"]), request["model_type"]
+    of_kind = "_encoder" if request["kind"] == "encoder" else ""
     try:
         if model_type:  # of a checkpoint; a folder that the library exported says itself what it is
-            head["knows"] = bool(getattr(engine, "knows", _always)(model_type))
+            head["knows"] = bool(getattr(engine, f"knows{of_kind}", _always)(model_type))
         if not head["knows"]:
             return None, head
         defaults = getattr(engine, "defaults", _no_defaults)(model_type) if model_type else {}
         head["defaults"] = {key: value for key, value in defaults.items() if isinstance(value, PLAIN)}
-        return engine.load(folder), head
+        return getattr(engine, f"load{of_kind}")(folder), head
     except BaseException as error:  # noqa: BLE001 - third-party code: it may raise anything, SystemExit too
         text = failure_text(error, own_errors).replace(str(folder), "the checkpoint")
         return None, {**head, "failure": text, "refused": not isinstance(error, own_errors)}
@@ -129,7 +134,7 @@ def make_call(model: Any, call: Mapping[str, Any], own_errors: OwnErrors = ()) -
     try:
         if kind == "greedy":
             return [int(token) for token in model.greedy(rows[0], call["count"])]
-        if kind in ("batch", "preemption"):
+        if kind in ("batch", "preemption", "pooled"):
             sizes = (call["sizes"][0],) if kind == "preemption" else ()
             return [_scores(each, model) for each in getattr(model, kind)(rows, *sizes)]
         arguments = {"prefill": (rows[0],), "chunks": (rows[0], call["sizes"])}.get(kind, tuple(rows))
@@ -211,7 +216,7 @@ def serve_checkpoint(
     keep_messages(place)
     use_temporary_folder(place)
     limit_memory(request["memory_gib"])
-    model, head = load_checkpoint(engine, Path(request["folder"]), request["model_type"], own_errors)
+    model, head = load_checkpoint(engine, request, own_errors)
     write_line(answers, {**head, **session, "seconds": used_seconds()})
     index = 0
     while model is not None and (call := read_line(requests)) and "kind" in call:

@@ -124,9 +124,13 @@ class _Model:
         return self._prompts([row], engine)[0]
 
     def preemption(self, rows: list[list[int]], prompt: int) -> list[Any]:
-        """The rows have a block each, with one more for all of them, and grow into a second one."""
-        engine = self._engine(blocks=len(rows) + 2)
-        scheduler = engine.llm_engine.engine_core.engine_core.scheduler
+        """The rows have a block each, with one more for all of them, and grow into a second one.
+
+        Layers with a window have blocks of their own, and so have others that keep another cache.
+        """
+        kinds = len(_scheduler(self._engine()).kv_cache_config.kv_cache_groups)
+        engine = self._engine(blocks=kinds * (len(rows) + 1) + 1)
+        scheduler = _scheduler(engine)
         put_off = unittest.mock.Mock(wraps=scheduler._preempt_request)
         scheduler._preempt_request = put_off
         scores = self._generated(rows, engine, prompt)
@@ -148,6 +152,41 @@ class _Model:
         return [int(token) for token in answer.outputs[0].token_ids]
 
 
+def _scheduler(engine: Any) -> Any:
+    return engine.llm_engine.engine_core.engine_core.scheduler
+
+
+class _Encoder:
+    """An encoder, whose engines return the embeddings of all tokens, or of whole texts as the checkpoint pools them."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.engines: dict[str, Any] = {}
+
+    def _ask(self, task: str, rows: list[list[int]]) -> list[Any]:
+        if task not in self.engines:
+            self.engines[task] = vllm.LLM(
+                self.folder, dtype="float32", runner="pooling", convert="embed", enforce_eager=True, seed=0,
+                pooler_config=vllm.config.PoolerConfig(task=task), disable_log_stats=True,
+                kv_cache_memory_bytes=1 << 26,
+            )  # fmt: skip
+        plain = {"use_activation": False} if task == "token_embed" else {}  # else as modules.json states
+        answers = self.engines[task].encode(
+            [{"prompt_token_ids": row} for row in rows], pooling_params=vllm.PoolingParams(**plain),
+            pooling_task=task, use_tqdm=False,
+        )  # fmt: skip
+        return [answer.outputs.data.float().numpy() for answer in answers]
+
+    def batch(self, rows: list[list[int]]) -> list[Any]:
+        return self._ask("token_embed", rows)
+
+    def prefill(self, row: list[int]) -> Any:
+        return self.batch([row])[0]
+
+    def pooled(self, rows: list[list[int]]) -> list[Any]:
+        return [each[None] for each in self._ask("embed", rows)]
+
+
 def knows(model_type: str) -> bool:
     """True for an architecture that vLLM implements itself; others it runs with the code of transformers."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -160,4 +199,18 @@ def load(folder: Path) -> _Model:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     model = _Model(str(folder), int((config.get("text_config") or config)["vocab_size"]))
     model._engine()
+    return model
+
+
+def knows_encoder(model_type: str) -> bool:
+    """The same for the class of a model without a head."""
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+    return MODEL_MAPPING_NAMES.get(model_type) in vllm.ModelRegistry.get_supported_archs()
+
+
+def load_encoder(folder: Path) -> _Encoder:
+    """Load the checkpoint of an encoder in float32."""
+    model = _Encoder(str(folder))
+    model.prefill([3, 4])
     return model

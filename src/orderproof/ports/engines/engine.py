@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import OrderproofError, UsageError
+from orderproof.laws.ports.port_law import ModelKind
 from orderproof.optional_packages import install_command, missing_packages
 from orderproof.ports.engine_side.serving import LoadedModel, Row, Scores
 
@@ -38,6 +39,7 @@ class InferenceEngine(ABC):
     distribution: str = ""  # whose version is reported
     extra: str = ""  # of this package, which installs them
     abilities: frozenset[str] = frozenset({"prefill"})  # calls that it takes: the methods of `LoadedModel`
+    encoder_abilities: frozenset[str] = frozenset()  # the same for encoders; empty if it returns no embeddings
     reads_checkpoint: bool = True  # False: it has weights of its own
     reads_config: bool = True  # False: it reads no config.json itself, so that its keys cannot be the cause
     note: str = ""  # on its installation or use, for `orderproof list engines`
@@ -68,12 +70,20 @@ class InferenceEngine(ABC):
         del reference
         return self
 
+    def abilities_for(self, kind: ModelKind) -> frozenset[str]:
+        """The calls that it takes for a kind of model."""
+        return self.encoder_abilities if kind == "encoder" else self.abilities
+
     def prepare(self) -> None:  # noqa: B027 - most engines need nothing
         """Get what the package lacks, before the limits of time of an audit. Raises `EngineError`."""
 
     @abstractmethod
     def load(self, folder: Path) -> LoadedModel:
         """Load a checkpoint folder that transformers saved. Any exception is reported as text."""
+
+    def load_encoder(self, folder: Path) -> LoadedModel:
+        """The same for a folder of an encoder without a head; `prefill` and `batch` return embeddings of tokens."""
+        raise NotImplementedError
 
     def open_process(self, request: Any) -> Any:
         """A process of its environment that loads a checkpoint, if it has one. Raises `EngineError`."""

@@ -10,6 +10,7 @@ ENGINE = EnvironmentEngine(
     title="OpenVINO (optimum-intel)",
     distribution="openvino",
     abilities=frozenset({"prefill", "chunks", "batch", "greedy"}),
+    encoder_abilities=frozenset({"prefill", "batch"}),
     requirements=Requirements(
         "openvino",
         "2026.4.1",

