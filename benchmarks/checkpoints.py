@@ -48,7 +48,7 @@ MOST_IN_FILE = 1e9  # [bytes] of weights
 ADDED_MEMORY = 1.0  # [GB] the most that is wanted, besides the file
 ADDED_FORWARDS = 12  # the most float64 calls of further parameters that is wanted for them
 FORWARD_TOKENS = 64
-NEXT_SIZE = 8e9  # parameters, to which the last two sizes are continued
+NEXT_SIZE = 8e9  # parameters, to which the sizes are continued
 SAMPLING_SHARE = 20  # times as long as it takes to read the memory of a process: of a large one it takes long
 FORWARD = """
 import sys, time, torch, transformers
@@ -135,15 +135,14 @@ class Size:
 
 
 def continued(sizes: Sequence[Size]) -> str:
-    """What a larger size needs, if it grows as the last two sizes do."""
+    """What a larger size needs, by least squares over all sizes."""
     if len(sizes) < 2:
         return ""
-    smaller, larger = sizes[-2:]
-    part = (NEXT_SIZE - larger.parameters) / (larger.parameters - smaller.parameters)
-    of = [(size.gigabytes, size.costs["now"].gigabytes, size.costs["now"].seconds) for size in (smaller, larger)]
-    file, peak, seconds = (y + part * (y - x) for x, y in zip(*of, strict=True))
+    of = [(size.gigabytes, size.costs["now"].gigabytes, size.costs["now"].seconds) for size in sizes]
+    lines = [linear_regression([size.parameters for size in sizes], values) for values in zip(*of, strict=True)]
+    file, peak, seconds = (line.intercept + line.slope * NEXT_SIZE for line in lines)
     return (
-        f"Continued from the last two sizes, {NEXT_SIZE / 1e9:g} billion parameters have a file of {file:.1f} GB and "
+        f"By the same line, {NEXT_SIZE / 1e9:g} billion parameters have a file of {file:.1f} GB and "
         f"need {peak:.1f} GB of memory, the file included, and {seconds:.0f} s."
     )
 

@@ -5,7 +5,8 @@
     python tools/foreign.py --environment PATH --resume    judge the modules that no earlier run has judged
 
 The packages of `foreign_requirements.txt` are installed into an environment of their own, which uses the torch of this
-one. Judgements are stored in `PATH/judgements.json`, and the page has all that are stored. The truth is computed by
+one. Judgements are stored in `PATH/judgements.json`, and the page has all that are stored. Those of an earlier build,
+if `PATH/judgements_before.json` has them, stand next to the slowest ones. The truth is computed by
 `foreign_truth.py`, which does not import orderproof. It is no part of `make test`.
 """
 
@@ -126,8 +127,8 @@ def _verdicts(case: Any) -> dict[str, tuple[str, str]]:
     return found
 
 
-def page(found: Sequence[Judgement]) -> str:
-    """The page about the judgements."""
+def page(found: Sequence[Judgement], before: Sequence[Judgement] = ()) -> str:
+    """The page about the judgements, with the time of an earlier build next to the slowest modules."""
     counts = Counter(one.result for one in found)
     modules = list(dict.fromkeys(one.module for one in found))
     packages = {line.partition("==")[0].lower() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines()}
@@ -144,12 +145,24 @@ def page(found: Sequence[Judgement]) -> str:
         own = {one.law: one for one in found if one.module == module}
         cells = [_cell(own[law]) if law in own else "" for law in LAWS]
         lines.append(f"| `{module}` | {' | '.join(cells)} | {next(iter(own.values())).seconds:.1f} |")
-    lines += ["", "## Reasons of judgements that are not right", ""]
+    lines += ["", *_slowest(found, before), "", "## Reasons of judgements that are not right", ""]
     lines += [
         f"- `{one.module}`, {one.law}, {one.result}: {' '.join(one.reason.split())[:300].replace('|', '/')}"
         for one in found if one.result != RIGHT
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _slowest(found: Sequence[Judgement], before: Sequence[Judgement], count: int = 12) -> list[str]:
+    """A table of the slowest modules."""
+    times = sorted({one.module: one.seconds for one in found}.items(), key=lambda pair: -pair[1])[:count]
+    earlier = {one.module: f"{one.seconds:.1f}" for one in before}
+    lines = ["## The slowest modules", "", "Seconds of processor time for all laws of a module."]
+    if earlier:
+        lines += ["", "| module | this build | an earlier build, on the same machine |", "| --- | --- | --- |"]
+        return lines + [f"| `{module}` | {seconds:.1f} | {earlier.get(module, '')} |" for module, seconds in times]
+    lines += ["", "| module | seconds |", "| --- | --- |"]
+    return lines + [f"| `{module}` | {seconds:.1f} |" for module, seconds in times]
 
 
 def _cell(one: Judgement) -> str:
@@ -178,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found[one.module, one.law] = one
         store.write_text(json.dumps([asdict(x) for x in found.values()]), encoding="utf-8")
         print(f"{one.result:12} {one.module} {one.law}: {one.verdict} {one.reason[:120]}", flush=True)
-    PAGE.write_text(page(list(found.values())), encoding="utf-8")
+    before = _stored(options.environment / "judgements_before.json")
+    PAGE.write_text(page(list(found.values()), list(before.values())), encoding="utf-8")
     print(f"written: {PAGE}")
 
 

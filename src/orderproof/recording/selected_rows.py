@@ -165,6 +165,19 @@ def _index_put(mode: EveryRow, func: Any, args: Sequence[Any], kwargs: Mapping[s
     return given["self"].copy_(result) if func.__name__.endswith("_") else result
 
 
+def _masked_scatter(mode: EveryRow, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    given = dict(zip(("self", "mask", "source"), args, strict=False)) | dict(kwargs)
+    y, found = given["self"], mode.stands_for(given["source"])
+    if not isinstance(found, Rows):
+        return PASSED
+    selection = found.selection
+    if not mode.is_computed_so(given["mask"], "unsqueeze", selection.mask, -1):
+        refuse("rows that a mask selects are written to another place")
+    places = [Places(selection, axis) for axis in range(len(selection.sizes))]
+    result = mode.written(y, places, given["source"], adds=False)
+    return y.copy_(result) if func.__name__.endswith("_") else result
+
+
 def _any(mode: EveryRow, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if len(args) != 1 or kwargs or not _is_mask(args[0]) or args[0] in mode.found:
         return PASSED
@@ -191,7 +204,8 @@ _HANDLERS: dict[str, Handler] = {
     "where": _where, "nonzero": _nonzero, "argwhere": _nonzero, "squeeze": _of_list, "flatten": _of_list,
     "view": _of_list, "reshape": _of_list, "unbind": _iterate, "__getitem__": _get, "__setitem__": _set,
     "index_add": _index_add, "index_add_": _index_add, "index_select": _index_select, "index_put_": _index_put,
-    "any": _any, "__bool__": _bool, "bincount": _bincount,
+    "masked_scatter": _masked_scatter, "masked_scatter_": _masked_scatter, "any": _any, "__bool__": _bool,
+    "bincount": _bincount,
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -19,6 +19,10 @@ from orderproof.recording.selected_counts import Count, OpenCount, SomeCount, is
 
 _SIZES = {"__get__", "size", "numel", "nelement", "__len__"}
 _SHAPE = Tensor.shape.__get__  # type: ignore[attr-defined]
+_OF_MASKS = {
+    "eq", "ne", "lt", "le", "gt", "ge", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__invert__",
+    "logical_not", "bitwise_not", "__and__", "__or__", "logical_and", "logical_or", "any", "all", "bool", "unsqueeze",
+}  # fmt: skip
 _WITH_SIZES = {"view", "reshape", "expand"}
 PASSED = object()  # what a handler returns for a call that it leaves to torch
 
@@ -75,6 +79,9 @@ class EveryRow(TorchFunctionMode):
         self.answer = answer
         self.found = WeakTensorKeyDictionary()  # what tensors stand for
         self.selections = WeakTensorKeyDictionary()  # by mask
+        self.same = WeakTensorKeyDictionary()  # the first mask that a call computed in the same way
+        self.computed: dict[Hashable, Tensor] = {}
+        self.operands: list[object] = []  # of these, so that none of them gives its place to another object
         self.written_to: list[Selection] = []
         self.asked: list[Selection | None] = []  # of which a call asked if any row is selected; None: some selection
 
@@ -90,6 +97,8 @@ class EveryRow(TorchFunctionMode):
             refuse("it computes with the number of rows that a mask selects")
         tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor) and x in self.found]
         result = func(*args, **kwargs)
+        if name in _OF_MASKS and isinstance(result, Tensor) and result.dtype is torch.bool:
+            self._note_mask(result, (name, *pytree.tree_leaves((args, kwargs))))
         if not tensors:
             return result
         found = [self.found[x] for x in tensors]
@@ -141,8 +150,28 @@ class EveryRow(TorchFunctionMode):
         """The rows or indices that a tensor stands for; None if for nothing else than itself."""
         return self.found[x] if isinstance(x, Tensor) and x in self.found else None
 
+    def _note_mask(self, mask: Tensor, computation: Sequence[object]) -> None:
+        """Note a mask: it is taken for the first one that was computed in the same way.
+
+        If a write between the two made them unlike, the rows of one would not fit those of the other in most calls.
+        """
+        self.operands.append(computation)
+        self.same[mask] = self.computed.setdefault(self._key(computation), mask)
+
+    def _key(self, computation: Sequence[object]) -> Hashable:
+        return tuple(id(self.first(x)) if isinstance(x, Tensor) else repr(x) for x in computation)
+
+    def first(self, mask: Tensor) -> Tensor:
+        """The first mask that was computed in the same way."""
+        return self.same.get(mask, mask)  # type: ignore[no-any-return, no-untyped-call]
+
+    def is_computed_so(self, mask: Tensor, *computation: object) -> bool:
+        """True if a mask is what a function gives of these operands."""
+        return self.computed.get(self._key(computation)) is self.first(mask)
+
     def selection(self, mask: Tensor) -> Selection:
-        """The selection of a mask, the same for one tensor."""
+        """The selection of a mask, the same for masks that are computed in the same way."""
+        mask = self.first(mask)
         if mask not in self.selections:
             given = mask if mask.dtype is torch.bool else mask != 0
             self.selections[mask] = Selection(given if self.answer is None else torch.zeros_like(given))

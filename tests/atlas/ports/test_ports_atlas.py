@@ -121,7 +121,8 @@ def test_the_page_counts_and_lists_the_rows() -> None:
 def test_each_engine_has_a_page_with_its_versions_and_its_time() -> None:
     slow = row("llama", law(), engine="vllm").model_copy(update={"engine_seconds": 9.5, "import_seconds": 31.0})
     of_version = row("llama", law(verdict="held", causes=()), engine="mlx@0.31.3")
-    document = build_document([row("mistral", law()), slow, of_version], machine="a machine")
+    other = row("gpt2", engine="vllm").model_copy(update={"engine_seconds": 0.1, "known": False})
+    document = build_document([row("mistral", law()), slow, of_version, other], machine="a machine")
     text = page(document, "engines")
     assert "| [vllm](engines/vllm.md) | mlx-lm 0 | 2026-01-01 | 1 | A checkpoint with all calls takes it 9.5 s" in text
     assert "| llama | same |" not in text

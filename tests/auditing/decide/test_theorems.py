@@ -322,3 +322,16 @@ def test_no_branch_that_calls_take_is_left_out(kind: type[nn.Module]) -> None:
     theorem = prove(kind().eval(), "causal", inputs=torch.randn(2, 7, 8)).theorem
     assert theorem is not None
     assert "every attention mask (at its real tokens)" not in theorem.covers
+
+
+class KeepsNoMemory(nn.Module):
+    """Sums of the tokens up to each, and a memory that is still empty."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs, and no tokens of a memory."""
+        return x.cumsum(1), x[:, :0]
+
+
+def test_an_output_without_elements_is_finite() -> None:
+    finding = prove(KeepsNoMemory(), "causal", inputs=torch.randn(2, 7, 8))
+    assert finding.verdict == "proved"

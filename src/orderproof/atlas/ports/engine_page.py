@@ -42,7 +42,7 @@ def engine_page(document: PortsDocument, name: str) -> str:
 
 def time_text(rows: Sequence[PortRow]) -> str:
     """The processor time of an engine for a checkpoint; empty if the rows do not state it."""
-    used = [row.engine_seconds for row in rows if row.engine_seconds and row.variant == PLAIN]
+    used = [row.engine_seconds for row in rows if row.engine_seconds and row.variant == PLAIN and row.is_compared]
     if not used:
         return ""
     imported = max(row.import_seconds for row in rows)

@@ -75,6 +75,13 @@ class PortRow(Record):
         failed = (law for law in self.laws if law.verdict == "refuted")
         return tuple(law for law in failed if law.difference is not None or law.causes)
 
+    @property
+    def is_compared(self) -> bool:
+        """True if the engine has the architecture and loads its checkpoint, with keys of older versions or without."""
+        loaded = self.law("loads_checkpoint")
+        is_loaded = loaded is None or loaded.verdict == "held" or self.needs_older_keys
+        return self.known and not self.failure and is_loaded
+
     def law(self, name: str) -> PortLawResult | None:
         """The result of a law by name."""
         return next((law for law in self.laws if law.law == name), None)

@@ -111,15 +111,10 @@ def update_store(wanted: Sequence[RowRequest], store: PortStore, progress: Progr
                 row = _row_in_process(request, empty)
                 store.append(row)
             rows.append(row)
-            if request.variant == PLAIN and (not row.known or row.failure or _refuses(row)):
+            if request.variant == PLAIN and not row.is_compared:
                 left_out.add(pair)
     progress([], len(wanted), len(wanted))
     return rows
-
-
-def _refuses(row: PortRow) -> bool:
-    loaded = row.law("loads_checkpoint")
-    return loaded is not None and loaded.verdict != "held" and not row.needs_older_keys
 
 
 def _row_in_process(request: RowRequest, empty: PortRow) -> PortRow:

@@ -99,6 +99,20 @@ def _modelling_modules(module: nn.Module) -> set[ModuleType]:
     return {sys.modules[name] for name in names if name.startswith("transformers.models.") and name in sys.modules}
 
 
+def _of_grouped_experts(module: nn.Module) -> list[Any]:
+    """The configurations whose experts run as one grouped product, by the code of the library.
+
+    A recording does not know that product in every precision. The product in batches adds the same numbers.
+    """
+    moe = sys.modules.get("transformers.integrations.moe")
+    known = getattr(moe, "ALL_EXPERTS_FUNCTIONS", {})
+    grouped, batched = known.get("grouped_mm"), known.get("batched_mm")
+    if grouped is None or grouped is not getattr(moe, grouped.__name__, None) or not is_of_a_library(batched):
+        return []
+    configs = {id(x): x for part in module.modules() if (x := getattr(part, "config", None)) is not None}
+    return [x for x in configs.values() if vars(x).get("_experts_implementation_internal") == "grouped_mm"]
+
+
 @contextmanager
 def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = False) -> Iterator[None]:
     """During tracing, take the branches of an eager call.
@@ -139,6 +153,8 @@ def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = F
     with ExitStack() as stack:
         if not is_given:
             stack.enter_context(rewrite_moe_layers(module))
+        for config in _of_grouped_experts(module):
+            stack.enter_context(patch_attribute(config, "_experts_implementation_internal", "batched_mm"))
         for owner, name, value in own:
             stack.enter_context(patch_attribute(owner, name, value))
         stack.enter_context(suppress_warnings())

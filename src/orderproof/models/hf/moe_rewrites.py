@@ -10,7 +10,8 @@ experts (as in transformers' `batched_mm`), or both branches are computed for ev
 
 These are the same sums in another order, equal over the real numbers. The model itself is not changed, so the audit
 compares the traced graph with the original loop. Only models that were built for the audit, from the code of
-transformers, have their layers replaced: in a model that is given, any part of a layer may have been changed.
+transformers, have their layers replaced: in a model that is given, any part of a layer may have been changed. Most
+layers of experts need none of this, see `recording/selected_rows.py`.
 """
 
 from __future__ import annotations
@@ -48,19 +49,6 @@ def _dbrx_experts(self: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_w
     combined = _combine_experts(_expert_matmul(inner, down.transpose(1, 2), parts), top_k_weights)
     out: Tensor = combined.view(hidden_states.shape[0], -1, self.hidden_size)
     return out
-
-
-def _longcat_experts(self: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
-    rows, parts = hidden_states.repeat_interleave(top_k_index.shape[-1], dim=0), top_k_index.reshape(-1)
-    if self.gate_up_proj is None:
-        return _combine_experts(rows, top_k_weights).to(hidden_states.dtype)
-    real = parts.clamp(max=self.num_routed_experts - 1)
-    gate, up = _expert_matmul(rows, self.gate_up_proj, real).chunk(2, dim=-1)
-    output = _expert_matmul(self.act_fn(gate) * up, self.down_proj, real)
-    output = torch.where(
-        (parts >= self.num_routed_experts).unsqueeze(-1), rows, output
-    )  # the remaining experts are identities
-    return _combine_experts(output, top_k_weights).to(hidden_states.dtype)
 
 
 def _jetmoe_choices(router: Any, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -119,7 +107,6 @@ def _higgs_decoder_layer(
 # (modelling file, class, method) -> replacement
 _REWRITES: dict[tuple[str, str, str], Callable[..., Any]] = {
     ("dbrx", "DbrxExperts", "forward"): _dbrx_experts,
-    ("longcat_flash", "LongcatFlashExperts", "forward"): _longcat_experts,
     ("jetmoe", "JetMoeMoE", "forward"): _jetmoe_layer,
     ("jetmoe", "JetMoeMoA", "map"): _jetmoe_map,
     ("jetmoe", "JetMoeMoA", "reduce"): _jetmoe_reduce,

@@ -1,0 +1,23 @@
+"""qwen2, mlx-vlm 0.7.10: rope_parameters.rope_theta: 10000 in transformers, 1e+06 here."""
+
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+import torch
+from mlx_vlm.utils import load_model
+from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
+
+torch.manual_seed(0)
+values = {"layer_types": ["full_attention"] * 2, "intermediate_size": 128, "max_position_embeddings": 70}
+values |= {"hidden_size": 64, "vocab_size": 99, "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1}
+values |= {"num_hidden_layers": 2, "eos_token_id": 2, "pad_token_id": 0}
+model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen2", **values)).float().eval()
+for parameter in model.parameters():
+    parameter.data += 0.12 * torch.randn(parameter.shape)
+tokens = torch.randint(3, model.config.vocab_size, (1, 84))
+model.save_pretrained("checkpoint")
+mx.set_default_device(mx.cpu)
+port = load_model(Path("checkpoint")).language_model
+actual = np.array(port(mx.array(tokens.numpy())).logits.astype(mx.float32))[0]
+print(abs(actual - model(tokens).logits[0].detach().numpy()).max(-1))  # by token
