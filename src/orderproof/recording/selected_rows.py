@@ -171,7 +171,7 @@ def _masked_scatter(mode: EveryRow, func: Any, args: Sequence[Any], kwargs: Mapp
     if not isinstance(found, Rows):
         return PASSED
     selection = found.selection
-    if not mode.is_computed_so(given["mask"], "unsqueeze", selection.mask, -1):
+    if not mode.is_computed_so(given["mask"], "unsqueeze", selection.given, -1):
         refuse("rows that a mask selects are written to another place")
     places = [Places(selection, axis) for axis in range(len(selection.sizes))]
     result = mode.written(y, places, given["source"], adds=False)

@@ -29,9 +29,16 @@ PASSED = object()  # what a handler returns for a call that it leaves to torch
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The true elements of a mask, in the order of its elements."""
+    """The true elements of a mask, in the order of its elements.
+
+    Attributes:
+        mask: The mask.
+        given: The tensor that the model gave: itself, unless that is no mask, or a call is made without selected rows.
+
+    """
 
     mask: Tensor
+    given: Tensor
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -174,7 +181,7 @@ class EveryRow(TorchFunctionMode):
         mask = self.first(mask)
         if mask not in self.selections:
             given = mask if mask.dtype is torch.bool else mask != 0
-            self.selections[mask] = Selection(given if self.answer is None else torch.zeros_like(given))
+            self.selections[mask] = Selection(given if self.answer is None else torch.zeros_like(given), mask)
         return self.selections[mask]  # type: ignore[no-any-return]
 
     def indices(self, selection: Selection) -> tuple[Tensor, ...]:
