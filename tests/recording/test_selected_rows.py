@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from orderproof import audit
 from orderproof.errors import CaptureError
+from orderproof.recording.capture import capture
 from orderproof.recording.selected_rows import OF_EVERY_ROW, called, every_row
 
 WIDTH, EXPERTS = 8, 3
@@ -167,9 +168,71 @@ def _asks_of_other_rows(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) 
     return x + len(x[(chosen == 0).any(-1)] > 0)
 
 
+def _pairs(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    given = (chosen == 0).any(-1)
+    y, rows = x.clone(), x[given]
+    y[given] = rows.expand(rows.shape[0], rows.shape[0], WIDTH).sum(1)
+    return y
+
+
+def _bit_of_number(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    row, _ = torch.where(chosen == 0)
+    return x.index_add(0, row, x[row]) * (row.shape[0] & 1)
+
+
+def _as_many_as_rows(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    row, _ = torch.where(chosen == 0)
+    return x.index_add(0, row, x[row]) + m.gate.weight[: row.shape[0]].sum()
+
+
+def _sums_of_weights(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    sums = torch.bincount(chosen.flatten(), weights=weights.flatten() - 0.5, minlength=EXPERTS)
+    row, _ = torch.where(chosen == 0)
+    return x.index_add(0, row, x[row]) if sums[0] > 0 else x
+
+
+def _counts_experts(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    y, count = torch.zeros_like(x), 0
+    for place in nn.functional.one_hot(chosen, EXPERTS).sum((0, 1)).gt(0).nonzero():
+        row, _ = torch.where(chosen == place[0])
+        y.index_add_(0, row, m.experts[place[0]](x[row]))
+        count += 1
+    return y / count
+
+
+def _scales_all_rows(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    y, given = x.clone(), m.gate(x).amax(-1) > 0.7
+    if given.any():
+        y[given] = m.experts[0](x[given])
+        y = y * 2
+    return y
+
+
+def _divides_by_experts_with_rows(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    y = torch.zeros_like(x)
+    counts = torch.bincount(chosen.flatten(), minlength=EXPERTS).tolist()
+    used = [i for i in range(EXPERTS) if counts[i] > 0]
+    for i in used:
+        row, k = torch.where(chosen == i)
+        y[row] += m.experts[i](x[row]) * weights[row, k, None] / len(used)
+    return y
+
+
+def _has_another_way(m: Experts, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    y = torch.zeros_like(x)
+    counts = torch.bincount(chosen.flatten(), minlength=EXPERTS)
+    for i, expert in enumerate(m.experts):
+        if counts[i] == 0:
+            y = y + 1
+        row, k = torch.where(chosen == i)
+        y.index_add_(0, row, expert(x[row]) * weights[row, k, None])
+    return y
+
+
 MEET = [
     _mean_of_rows, _first_rows, _attended, _running_sum, _shifted, _other_rows, _counted, _asks_only,
     _few_rows_are_left_out, _given_back, _asks_of_other_rows, _number_of_rows,
+    _pairs, _bit_of_number, _as_many_as_rows,
 ]  # fmt: skip
 
 
@@ -199,6 +262,31 @@ def test_selected_rows_that_meet_are_refused(dispatch: Callable[..., Tensor]) ->
     module = Experts(dispatch).eval()
     with torch.no_grad(), every_row(), pytest.raises((CaptureError, TypeError)):
         called(module, (torch.randn(2, 7, WIDTH),))
+
+
+BESIDES = [_sums_of_weights, _counts_experts, _scales_all_rows, _divides_by_experts_with_rows, _has_another_way]
+
+
+@pytest.mark.parametrize("dispatch", BESIDES, ids=lambda f: f.__name__)
+def test_what_is_done_besides_where_no_row_is_selected_is_refused(dispatch: Callable[..., Tensor]) -> None:
+    with pytest.raises(CaptureError):
+        capture(Experts(dispatch).eval(), (torch.randn(2, 7, WIDTH),))
+
+
+class LastOfEachRow(nn.Module):
+    """Vectors [row, token, width] to those of the last selected token of each row."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        row, token = torch.where(x[..., 0] > 0)
+        last = torch.zeros_like(x[:, 0])
+        last[row] = x[row, token]
+        return last
+
+
+def test_of_several_writes_to_a_row_the_last_counts() -> None:
+    x = torch.randn(2, 7, WIDTH)
+    with every_row():
+        assert torch.equal(called(LastOfEachRow(), (x,)), LastOfEachRow()(x))
 
 
 def test_a_call_without_a_selection_is_as_it_was() -> None:

@@ -41,6 +41,7 @@ from orderproof.recording.eager_check import (
 )
 from orderproof.recording.eager_program import compare_programs
 from orderproof.recording.eager_view import EagerView
+from orderproof.recording.few_rows import compare_few_rows
 from orderproof.recording.loop_recording import Loops
 from orderproof.recording.memory import LIFTED, SharedMemory
 from orderproof.recording.module_state import preserved_state
@@ -407,6 +408,7 @@ def _record(module: nn.Module, inputs: tuple[Tensor, ...]) -> CapturedGraph:
             forget_compiled_code()  # of functions that torch compiles for these operators
         eager = compare_with_eager(module, inputs, None if captured.nested else recording.operators, *rest)
         compare_programs(module, inputs, recording.program, *rest)
+        compare_few_rows(module, inputs, *rest)
         captured.without, captured.outside = eager.without, tuple(eager.calls.outside)
         if is_large(module) and not eager.without:
             leaves = leaves_by_name(eager.output)

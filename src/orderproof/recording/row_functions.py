@@ -25,7 +25,7 @@ _ALONG_AXES = {  # the place of the argument `dim`, and its default
     "glu": (1, -1), "norm": (2, None), "argmax": (1, None), "normalize": (2, 1), "unsqueeze": (1, None),
     "squeeze": (1, None), "logsumexp": (1, None), "cumsum": (1, None),
 }  # fmt: skip
-_SHAPING = {"view", "reshape", "flatten", "expand"}
+_SHAPING = {"view", "reshape", "flatten"}
 _SIZES = {"size", "dim", "numel", "__len__", "is_floating_point", "ndimension", "nelement", "stride"}
 
 
@@ -66,4 +66,7 @@ def keeps_rows_apart(
     if name in ("transpose", "permute"):
         order = [d for d in pytree.tree_leaves((args[1:], dict(kwargs))) if isinstance(d, int)]
         return (order[0] % rank == 0) if name == "permute" else all(d % rank > 0 for d in order)
+    if name == "expand":  # to no new axis before that of the rows
+        sizes = args[1] if isinstance(args[1], tuple | list) else args[1:]
+        return len(sizes) == rank
     return name in _SHAPING or name in _SIZES

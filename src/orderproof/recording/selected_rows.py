@@ -22,24 +22,15 @@ import torch
 from torch import Tensor, nn
 
 from orderproof.recording.model_namespaces import ModelNamespaces
-from orderproof.recording.selections import (
-    PASSED,
-    AnyElement,
-    Counts,
-    EveryRow,
-    Handler,
-    Listed,
-    Places,
-    Rows,
-    refuse,
-)
+from orderproof.recording.selected_counts import Counts, refuse
+from orderproof.recording.selections import PASSED, AnyElement, EveryRow, Handler, Listed, Places, Rows
 from orderproof.recording.size_functions import length_of
 
 DEPENDS_ON_DATA = "depends on data"  # in the reason of a recording that may be possible with every row
 OF_EVERY_ROW = (
     "what it computes for rows that a mask selects is computed for every row; a mask that selects none is taken to "
     "leave all rows as they are, and to have no other effect"
-)
+)  # compared in calls in which no mask selects a row, see `few_rows.py`
 
 
 def _is_mask(x: object) -> bool:
@@ -81,7 +72,8 @@ def _iterate(mode: EveryRow, _func: Any, args: Sequence[Any], _kwargs: Mapping[s
     found = mode.stands_for(args[0])
     if not isinstance(found, Listed):
         return PASSED
-    return tuple(torch.full((1,), k, device=args[0].device) for k in range(found.selection.sizes[0]))
+    count = found.selection.sizes[0] if mode.answer is not False else 0
+    return tuple(torch.full((1,), k, device=args[0].device) for k in range(count))
 
 
 def _get(mode: EveryRow, func: Any, args: Sequence[Any], _kwargs: Mapping[str, Any]) -> Any:
@@ -179,7 +171,7 @@ def _masked_scatter(mode: EveryRow, func: Any, args: Sequence[Any], kwargs: Mapp
     if not isinstance(found, Rows):
         return PASSED
     selection = found.selection
-    if not mode.is_computed_so(given["mask"], "unsqueeze", selection.mask, -1):
+    if not mode.is_computed_so(given["mask"], "unsqueeze", selection.given, -1):
         refuse("rows that a mask selects are written to another place")
     places = [Places(selection, axis) for axis in range(len(selection.sizes))]
     result = mode.written(y, places, given["source"], adds=False)
@@ -198,13 +190,12 @@ def _bool(mode: EveryRow, _func: Any, args: Sequence[Any], _kwargs: Mapping[str,
     found = mode.stands_for(args[0])
     if not isinstance(found, AnyElement):
         return PASSED
-    mode.asked.append(mode.selection(found.mask))
-    return True
+    return mode.ask(mode.selection(found.mask))
 
 
 def _bincount(mode: EveryRow, _func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     counts = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
-    if not counts or len(args) > 1 or args[0] in mode.found:
+    if not counts or len(args) > 1 or "weights" in kwargs or args[0] in mode.found:
         return PASSED
     return Counts(mode.count(1, None) for _ in range(counts))
 
@@ -231,11 +222,23 @@ def every_row() -> Iterator[None]:
         _every_row.reset(token)
 
 
-def called(module: nn.Module, inputs: Iterable[Tensor]) -> Any:
-    """The output of a module. Raises `CaptureError` where `every_row` cannot be kept, and what the module raises."""
+def computes_every_row() -> bool:
+    """True within a block of `every_row`."""
+    return _every_row.get()
+
+
+def called(module: nn.Module, inputs: Iterable[Tensor], *, answer: bool | None = None) -> Any:
+    """The output of a module.
+
+    Within `every_row`, an ``answer`` to all questions if a mask selects any row makes a call in which no mask does.
+
+    Raises:
+        CaptureError: What `every_row` says cannot be kept.
+
+    """
     if not _every_row.get():
         return module(*inputs)
-    mode = EveryRow(_HANDLERS)
+    mode = EveryRow(_HANDLERS, answer=answer)
     spaces = [space for space in ModelNamespaces(module).spaces if "len" not in space]
     try:
         for space in spaces:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,9 +14,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from orderproof.errors import CaptureError
-from orderproof.recording.refusal import NOT_RECORDED
 from orderproof.recording.row_functions import keeps_rows_apart
+from orderproof.recording.selected_counts import Count, OpenCount, SomeCount, is_counted, refusals, refuse
 
 _SIZES = {"__get__", "size", "numel", "nelement", "__len__"}
 _SHAPE = Tensor.shape.__get__  # type: ignore[attr-defined]
@@ -27,20 +27,18 @@ _WITH_SIZES = {"view", "reshape", "expand"}
 PASSED = object()  # what a handler returns for a call that it leaves to torch
 
 
-_refusals = list[str]()  # of the call that runs
-
-
-def refuse(reason: str) -> NoReturn:
-    """Raise `CaptureError`: the call cannot be recorded so. It is remembered, for a model that catches the error."""
-    _refusals.append(reason)
-    raise CaptureError(f"{NOT_RECORDED}{reason}")
-
-
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The true elements of a mask, in the order of its elements."""
+    """The true elements of a mask, in the order of its elements.
+
+    Attributes:
+        mask: The mask.
+        given: The tensor that the model gave: itself, unless that is no mask, or a call is made without selected rows.
+
+    """
 
     mask: Tensor
+    given: Tensor
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -77,74 +75,15 @@ class AnyElement:
     mask: Tensor
 
 
-class _Counted:
-    """A number of selected rows, of which is only known that it is not negative; it is taken to be positive."""
-
-    asks: Callable[[], None]  # called where it is compared with zero
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        return self._compared(is_with_zero=other == 0, result=False)
-
-    def __ne__(self, other: object) -> bool:
-        return self._compared(is_with_zero=other == 0, result=True)
-
-    def __gt__(self, other: object) -> bool:
-        return self._compared(is_with_zero=other == 0, result=True)
-
-    def __ge__(self, other: object) -> bool:
-        return self._compared(is_with_zero=other == 1, result=True)
-
-    def __lt__(self, other: object) -> bool:
-        return self._compared(is_with_zero=other == 1, result=False)
-
-    def __le__(self, other: object) -> bool:
-        return self._compared(is_with_zero=other == 0, result=False)
-
-    def __bool__(self) -> bool:
-        return self._compared(is_with_zero=True, result=True)
-
-    def _compared(self, *, is_with_zero: bool, result: bool) -> bool:
-        if not is_with_zero:
-            refuse("it computes with the number of rows that a mask selects")
-        self.asks()
-        return result
-
-    def _computed(self, *_operands: object) -> NoReturn:
-        refuse("it computes with the number of rows that a mask selects")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _computed
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _computed
-    __int__ = __float__ = __index__ = __round__ = __ceil__ = __floor__ = __trunc__ = _computed
-
-
-class SomeCount(_Counted, int):  # type: ignore[misc]
-    """A number of selected rows that torch takes as a size: that of all rows."""
-
-
-class _OpenCount(_Counted):
-    """A number of selected rows in a recording with open sizes."""
-
-
-class Counts(list[_Counted]):
-    """The numbers of selected rows, as `torch.bincount` gives them."""
-
-    def tolist(self) -> list[_Counted]:
-        """The numbers."""
-        return list(self)
-
-    def cpu(self) -> Counts:
-        """The same."""
-        return self
-
-
 class EveryRow(TorchFunctionMode):
     """The function mode of a call."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], *, answer: bool | None = None) -> None:
+        """Compute every row; ``answer`` is that to all questions if any row is selected, and then none is."""
         super().__init__()
-        _refusals.clear()
+        refusals.clear()
         self.handlers = handlers
+        self.answer = answer
         self.found = WeakTensorKeyDictionary()  # what tensors stand for
         self.selections = WeakTensorKeyDictionary()  # by mask
         self.same = WeakTensorKeyDictionary()  # the first mask that a call computed in the same way
@@ -161,7 +100,7 @@ class EveryRow(TorchFunctionMode):
         handler = self.handlers.get(name)
         if handler is not None and (result := handler(self, func, args, kwargs)) is not PASSED:
             return result
-        if name not in _WITH_SIZES and any(isinstance(x, _Counted) for x in pytree.tree_leaves((args, kwargs))):
+        if name not in _WITH_SIZES and any(map(is_counted, pytree.tree_leaves((args, kwargs)))):
             refuse("it computes with the number of rows that a mask selects")
         tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor) and x in self.found]
         result = func(*args, **kwargs)
@@ -188,11 +127,16 @@ class EveryRow(TorchFunctionMode):
         dims = [*args[1:], *kwargs.values()]
         return counted[dims[0]] if dims else tuple(counted)
 
-    def count(self, number: Any, selection: Selection | None) -> _Counted:
+    def count(self, number: Any, selection: Selection | None) -> Count:
         """A number of selected rows, where all are this many."""
-        found = SomeCount(number) if type(number) is int else _OpenCount()
-        found.asks = lambda: self.asked.append(selection)
+        found = SomeCount(number) if type(number) is int else OpenCount()
+        found.asks = lambda: self.ask(selection)
         return found
+
+    def ask(self, selection: Selection | None) -> bool:
+        """The answer to the question if any row is selected; None: of some selection."""
+        self.asked.append(selection)
+        return self.answer is not False
 
     def _keeps_rows(
         self,
@@ -236,7 +180,8 @@ class EveryRow(TorchFunctionMode):
         """The selection of a mask, the same for masks that are computed in the same way."""
         mask = self.first(mask)
         if mask not in self.selections:
-            self.selections[mask] = Selection(mask if mask.dtype is torch.bool else mask != 0)
+            given = mask if mask.dtype is torch.bool else mask != 0
+            self.selections[mask] = Selection(given if self.answer is None else torch.zeros_like(given), mask)
         return self.selections[mask]  # type: ignore[no-any-return]
 
     def indices(self, selection: Selection) -> tuple[Tensor, ...]:
@@ -285,21 +230,28 @@ class EveryRow(TorchFunctionMode):
         else:
             value = torch.full((), float(value), dtype=y.dtype, device=y.device).expand(*sizes, *([1] * rank))
         self.written_to.append(selection)
-        value = value.masked_fill(~selection.mask.reshape(*sizes, *([1] * rank)), 0)
-        has = selection.mask
-        for axis in reversed(others):
-            value, has = value.sum(axis), has.any(axis)
-        order = [sorted(axes).index(axis) for axis in axes]
-        value = value.permute(*order, *range(len(axes), value.dim()))
+        is_row = selection.mask
         if adds:
-            return y + value
-        return torch.where(has.permute(*order).reshape(*y.shape[: len(axes)], *([1] * rank)), value.to(y.dtype), y)
+            value = value.masked_fill(~is_row.reshape(*sizes, *([1] * rank)), 0)
+            for axis in reversed(others):
+                value = value.sum(axis)
+            order = [sorted(axes).index(axis) for axis in axes]
+            return y + value.permute(*order, *range(len(axes), value.dim()))
+        if not all(type(sizes[axis]) is int for axis in others):
+            refuse("a row is written where a mask may select it several times")
+        value = value.permute(*axes, *others, *range(len(sizes), value.dim())).to(y.dtype)
+        is_row = is_row.permute(*axes, *others)
+        for place in product(*(range(sizes[axis]) for axis in others)):  # of several writes to one row, the last counts
+            at: tuple[slice | int, ...] = (*[slice(None)] * len(axes), *place)
+            y = torch.where(is_row[at].reshape(*y.shape[: len(axes)], *([1] * rank)), value[at], y)
+        return y
 
     def check(self, output: object) -> None:
         """Refuse a call that asked if rows are selected and writes none of them, or whose output has selected rows."""
-        if _refusals:
-            refuse(_refusals[0])
-        if any(not self.written_to if one is None else one not in self.written_to for one in self.asked):
+        if refusals:
+            refuse(refusals[0])
+        asked = self.asked if self.answer is None else ()
+        if any(not self.written_to if one is None else one not in self.written_to for one in asked):
             refuse("it asks if a mask selects any row, and writes no rows that it selects")
         if any(self.stands_for(x) is not None for x in pytree.tree_leaves(output)):
             refuse("its output has the rows that a mask selects")
