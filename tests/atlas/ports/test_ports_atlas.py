@@ -162,6 +162,7 @@ def test_a_script_has_25_lines_and_can_be_sent_to_its_project(published: PortsDo
         "ctranslate2_longrope_rope_type_no_scaling.py", "mlx_longrope_rotary_layout_pairs_half_a_head_apart.py",
         "ctranslate2_sliding_window_in_a_prompt_from_the_start_of_the_chunk_of_6_before.py",
         "mistralrs_biases_of_lm_head_not_read.py", "mlx_llama3_original_max_position_embeddings_64_key.py",
+            "vllm_llama_4_scaling_beta_0_0.py",
     }  # fmt: skip
     text = scripts["mlx_sliding_window_no_window.py"]
     first, *_ = text.splitlines()

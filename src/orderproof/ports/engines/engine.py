@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orderproof.errors import OrderproofError, UsageError
-from orderproof.laws.ports.port_law import ModelKind
 from orderproof.optional_packages import install_command, missing_packages
 from orderproof.ports.engine_side.serving import LoadedModel, Row, Scores
 
 if TYPE_CHECKING:
+    from orderproof.laws.ports.port_law import ModelKind
     from orderproof.ports.reference import Reference
 
 __all__ = ["EngineError", "InferenceEngine", "LoadedModel", "Row", "Scores"]
