@@ -55,6 +55,7 @@ def test_llama_is_the_same_in_every_engine(engine: str) -> None:
     assert any(engine in name or name.startswith(engine) for name in report.versions)
 
 
+@pytest.mark.slow
 def test_onnx_leaves_positions_to_a_model_that_counts_from_another_number() -> None:
     report = audit(
         "arch:camembert?num_hidden_layers=1",
@@ -113,7 +114,7 @@ TRIAL: dict[str, Row] = {
 
 # The others have the cause of one of these. docs/evidence/ports/ports.md, which the tests compare with its rows, lists
 # them all.
-QUICK = ("llama", "phi", "starcoder2", "glm4", "gpt_neox")
+QUICK = ("llama", "phi", "glm4")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,7 @@ def test_exaone4_needs_its_pattern_of_layers_in_letters() -> None:
     assert '"sliding_window_pattern": "' in finding.remedy
 
 
+@pytest.mark.slow
 def test_caches_of_recurrent_layers_take_left_padded_rows() -> None:
     finding = audit("arch:lfm2_moe", against="mlx", laws=["same_padded_batch"]).findings[0]
     assert finding.verdict == "held", finding.reason
