@@ -176,6 +176,20 @@ def test_positions_of_the_tokens_are_no_sequence_of_their_own() -> None:
     assert roles["mask"].startswith("padding mask, True at pads")
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("side", ["right", "no", "left"])
+def test_pads_on_the_left_that_give_nan_are_left_out_unless_the_example_has_them(side: str) -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()  # its fast path gives NaN
+    pads = torch.zeros(ROWS, SOURCE, dtype=torch.bool)
+    pads[1, {"right": slice(-2, None), "no": slice(0), "left": slice(2)}[side]] = True
+    inputs = {"src": _vectors(ROWS, SOURCE), "src_mask": CAUSAL(SOURCE) < 0, "src_key_padding_mask": pads}
+    (finding,) = audit(layer, inputs=inputs, laws=["padding"]).findings
+    assert finding.verdict == ("undecided" if side == "left" else "proved")
+    assert finding.call_mode == ("padded" if side == "left" else "padded right")
+    role = _roles(from_module(layer, inputs))["src_key_padding_mask"]
+    assert ("with pads on the left the output is NaN" in role) is (side != "left")
+
+
 def test_a_loss_has_no_rows_to_compare() -> None:
     (finding,) = audit(Loss(), inputs=_vectors(ROWS, SOURCE), laws=["batch_composition"]).findings
     assert finding.reason.endswith("its output has no axis of rows")

@@ -36,7 +36,12 @@ from orderproof.models.roles.mask_argument import (
     mask_forms,
     padded_sides,
 )
-from orderproof.models.roles.mask_calls import first_that_hides, reads_only_the_number, weakening_mask
+from orderproof.models.roles.mask_calls import (
+    first_that_hides,
+    gives_nan_on_the_left,
+    reads_only_the_number,
+    weakening_mask,
+)
 from orderproof.models.roles.packed_documents import DocumentInput
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument, counts_in_documents
 from orderproof.records.input_role import InputRole
@@ -142,24 +147,28 @@ def example_roles(
             _add_mask(found, place, *mask)
     if not found.mask_hides and layout.mask is None:
         _join_masks(module, examples, found)
-    _note_sides(module, examples, found)
+    note_sides(module, examples, found)
     return found
 
 
-def _note_sides(module: nn.Module, examples: ExampleInputs, found: ExampleRoles) -> None:
+def note_sides(module: nn.Module, examples: ExampleInputs, found: ExampleRoles) -> None:
     """Note on which sides the example of the mask has pads, and if calls show that the mask is for these only.
 
-    They show it for pads on the right: the number of real tokens is read, and not their places.
+    They show it for pads on the right: the number of real tokens is read, and not their places; or pads on the left
+    make an output NaN.
     """
     place = next((place for place, one in found.computed.items() if one is found.mask), None)
     if place is None or found.mask is None:
         return
     found.padded_sides = padded_sides(found.mask, examples.tensors[place])
-    if found.padded_sides != {"right"} or not isinstance(found.mask, MaskArgument):
+    if "left" in found.padded_sides or not isinstance(found.mask, MaskArgument) or found.mask.right_only:
         return
     called, rest = found.called(module, examples)
-    if reads_only_the_number(ModuleCalls(called, examples.name), found.mask, Call(rest, examples.length, None)):
-        found.mask = found.computed[place] = replace(found.mask, right_only=True)
+    calls, call = ModuleCalls(called, examples.name), Call(rest, examples.length, None)
+    counts = "right" in found.padded_sides and reads_only_the_number(calls, found.mask, call)
+    fails = not counts and gives_nan_on_the_left(calls, found.mask, call)
+    if counts or fails:
+        found.mask = found.computed[place] = replace(found.mask, right_only=True, nan_on_the_left=fails)
 
 
 def _add_mask(found: ExampleRoles, place: int, mask: PaddingMask, known_by: str) -> None:

@@ -25,7 +25,8 @@ class MaskArgument:
         added: The number at pads of a mask that is added to scores, and 0 at real tokens; None of other masks.
         rank: Its axes: [row, token], [row, 1, token] or [row, 1, 1, token].
         contradicted: Calls hide tokens the other way round than its name, or its example, states.
-        right_only: Only the number of real tokens is read of it, and its example has pads on the right.
+        right_only: Pads are on the right: only the number of real tokens is read of it, or it is `nan_on_the_left`.
+        nan_on_the_left: With pads on the left an output is NaN, since a token sees no key.
         queries: Its axis before the last runs over tokens too, with the same keys for each; "causal": with the later
             keys hidden.
 
@@ -40,6 +41,7 @@ class MaskArgument:
     queries: Literal["", "same", "causal"] = ""
     contradicted: bool = field(default=False, compare=False)
     right_only: bool = False
+    nan_on_the_left: bool = field(default=False, compare=False)
 
     has_rows = True
 
@@ -72,6 +74,8 @@ class MaskArgument:
         if self.added is not None:
             return f"{self.added:g} at pads"
         where = f"{'True' if self.boolean else '1'} at {'pads' if self.marks_pads else 'real tokens'}"
+        if self.nan_on_the_left:
+            return f"{where}, for pads on the right: with pads on the left the output is NaN"
         return f"{where}, of which only their number is read, for pads on the right" if self.right_only else where
 
 

@@ -6,7 +6,7 @@ It weakens a token if replacing it then changes other outputs less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -65,23 +65,35 @@ def weakening_mask(calls: ModuleCalls, candidates: Iterable[Mask], call: Call) -
 
 def reads_only_the_number(calls: ModuleCalls, mask: Mask, call: Call) -> bool:
     """True if a mask with a pad at another place gives the same outputs, and one without pads gives others."""
+    none, last, early = _outputs_with_pads(calls, mask, call, (slice(0), slice(-2, None), slice(1, 3)))
+    return bool(none) and _differ(none, last) and not _differ(last, early)
+
+
+def gives_nan_on_the_left(calls: ModuleCalls, mask: Mask, call: Call) -> bool:
+    """True if an output is NaN with pads on the left, and is not with as many on the right: a token sees no key."""
+    left, right = _outputs_with_pads(calls, mask, call, (slice(2), slice(-2, None)))
+    return any(bool(x.isnan().any()) for x in left) and not any(bool(x.isnan().any()) for x in right)
+
+
+def _outputs_with_pads(calls: ModuleCalls, mask: Mask, call: Call, pads: Sequence[slice]) -> list[list[Tensor]]:
+    """The outputs with pads at each of these places; empty if no call of the module with pads can be made."""
     inputs = call.inputs()
     first = next(place for place, axis in enumerate(call.examples.axes) if axis is not None)
     axis = call.examples.axes[first]
+    none: list[list[Tensor]] = [[] for _ in pads]
     if axis not in (0, 1) or inputs[first].dim() < 2 or call.tokens < LEAST_TOKENS:
-        return False
-    everywhere = torch.ones(inputs[first].shape[1 - axis], call.tokens, dtype=torch.long)
-    masks = [everywhere.clone() for _ in range(3)]
-    masks[1][:, -2:], masks[2][:, 1:3] = 0, 0
+        return none
+    masks = [torch.ones(inputs[first].shape[1 - axis], call.tokens, dtype=torch.long) for _ in pads]
+    for values, places in zip(masks, pads, strict=True):
+        values[:, places] = 0
     try:
         with torch.no_grad(), restored_state(calls.module, calls.state):
-            none, last, early = (_outputs(calls.module, inputs, (mask, each), (axis, call.tokens)) for each in masks)
+            return [_outputs(calls.module, inputs, (mask, each), (axis, call.tokens)) for each in masks]
     except SystemExit:
-        return False
+        return none
     except Exception as error:  # noqa: BLE001 - the user's forward refuses a mask of this form
         raise_own_error(error)
-        return False
-    return _differ(none, last) and not _differ(last, early)
+        return none
 
 
 def accepts(calls: ModuleCalls, mask: PaddingMask, call: Call) -> bool:

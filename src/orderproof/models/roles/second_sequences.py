@@ -16,7 +16,15 @@ from torch import Tensor, nn
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.computed_inputs import ComputedInput, OfLength, TriangularMask, square_masks
-from orderproof.models.roles.example_roles import BY_CALLS, BY_NAME, BY_WEAKENING, STATED, ExampleRoles, forms_of_mask
+from orderproof.models.roles.example_roles import (
+    BY_CALLS,
+    BY_NAME,
+    BY_WEAKENING,
+    STATED,
+    ExampleRoles,
+    forms_of_mask,
+    note_sides,
+)
 from orderproof.models.roles.mask_argument import PaddingMask, usual_masks
 from orderproof.models.roles.mask_calls import accepts, first_that_hides
 from orderproof.models.roles.optional_mask import derived_mask_argument, optional_masks
@@ -55,6 +63,7 @@ def second_sequences(
         found = _roles_of(module, own, roles, known, examples.length)
         if found is not None:
             found = _with_contested_squares(module, own, found)
+            note_sides(module, own, found)
         elif place not in roles.computed:
             found = _of_outputs(module, examples, roles, own)
         if found is not None:
