@@ -133,7 +133,7 @@ def window_of_chunks(size: int, prompt: int) -> Plant:
 
 
 def window_before_chunks(size: int, starts: Sequence[int]) -> Plant:
-    """The chunks that begin at these tokens see so many tokens before their start, and all of the chunk up to them."""
+    """Chunks that begin at these tokens see this many tokens before their start, and all of the chunk up to them."""
 
     def first_seen(query: Tensor) -> Tensor:
         return torch.tensor(starts)[torch.bucketize(query, torch.tensor(starts), right=True) - 1] - size
