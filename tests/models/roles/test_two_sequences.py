@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from orderproof import audit
+from orderproof.auditing.decide.theorems import RIGHT_PADS_ASSUMPTION
 from orderproof.models import Subject, from_module
 
 CAUSAL = nn.Transformer.generate_square_subsequent_mask
@@ -188,6 +189,17 @@ def test_pads_on_the_left_that_give_nan_are_left_out_unless_the_example_has_them
     assert finding.call_mode == ("padded" if side == "left" else "padded right")
     role = _roles(from_module(layer, inputs))["src_key_padding_mask"]
     assert ("with pads on the left the output is NaN" in role) is (side != "left")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pads_on_the_right_only_have_theorems_that_say_so() -> None:
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2).eval()
+    pads = torch.zeros(ROWS, SOURCE, dtype=torch.bool)
+    inputs = {"src": _vectors(ROWS, SOURCE), "mask": CAUSAL(SOURCE) < 0, "src_key_padding_mask": pads}
+    for finding in audit(encoder, inputs=inputs, laws=["causal", "padding", "batch"]).findings:
+        assert finding.theorem is not None
+        assert finding.theorem.covers[-1].startswith("every attention mask")
+        assert RIGHT_PADS_ASSUMPTION in finding.theorem.assumptions
 
 
 def test_a_loss_has_no_rows_to_compare() -> None:

@@ -91,7 +91,7 @@ def _certificate(
         return None
     calls = context.open_calls_of(theorem.open_length)
     law = find_proved_law(finding.law)
-    modes = [mode, "padded"] if NO_MASK in theorem.covers else [mode]
+    modes = [mode, context.padded_mode] if NO_MASK in theorem.covers else [mode]
     try:
         made = certificate_of(calls, law, modes, finding.output, theorem, without_order=without_order)
         check_theorem(made, fill=True)

@@ -31,6 +31,7 @@ MASK_ASSUMPTION = (
     "an attention mask has one value for each row and token, 0 or 1 in int64, or a boolean where the argument takes "
     "booleans only"
 )
+RIGHT_PADS_ASSUMPTION = "pads are on the right of the real tokens of a row"
 
 
 def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
@@ -43,6 +44,7 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     same += [SEPARATE_INPUTS_ASSUMPTION] if len(calls.roles(call_mode)) > 1 else []
     same += [calls.inputs.subject.mode] if calls.inputs.subject.mode else []
     same += [MASK_ASSUMPTION] if MASK in calls.roles(call_mode) else []
+    same += [RIGHT_PADS_ASSUMPTION] if call_mode == "padded right" else []
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
     if not calls.open_length:
         of_rows = {"open_length": False, "recorded_shapes": calls.inputs.shapes(call_mode)}
@@ -59,7 +61,7 @@ def with_theorem(context: AuditContext, law: ProvedLaw, call_mode: str, finding:
         return finding
     calls = context.open_calls
     theorems: list[Theorem] = []
-    modes = [call_mode] if call_mode != DEFAULT_SETTING else [DEFAULT_SETTING, "padded"]
+    modes = [call_mode] if call_mode != DEFAULT_SETTING else [DEFAULT_SETTING, context.padded_mode]
     for mode in modes:
         if theorems and not calls.may_widen(mode):
             break

@@ -45,9 +45,10 @@ def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOpt
     call_modes = possible_call_modes(context, law)
     results = [finding for mode in call_modes for finding in _prove_in_call_mode(context, law, mode, options)]
     if options.every_length and not options.uniform_entries:
-        for mode in law.call_modes_without_theorem:
+        for stated in law.call_modes_without_theorem:
             if not _is_without_theorem(results):
                 continue
+            mode = context.padded_mode if stated == "padded" else stated
             if isinstance(context.in_call_mode(mode), str):
                 note_unchecked_mask(context, law, results)
             else:

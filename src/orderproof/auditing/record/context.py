@@ -47,6 +47,12 @@ class AuditContext(RecordedCall):
             self._modes[setting] = self._in_setting(setting)
         return self._modes[setting]
 
+    @property
+    def padded_mode(self) -> str:
+        """The call mode with pads on each side or, where the subject takes them on the right only, with these."""
+        right = isinstance(self.in_call_mode("padded"), str) and not isinstance(self.in_call_mode("padded right"), str)
+        return "padded right" if right else "padded"
+
     def runs_in_call_mode(self, setting: str) -> AuditContext | str:
         """A context for runs of the subject in another call mode, or why it cannot be called so."""
         if setting not in self._runs:

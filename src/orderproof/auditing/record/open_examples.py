@@ -26,7 +26,8 @@ def open_examples(
         call_mode: The call mode, which decides what the position ids are.
         tokens: The number of tokens.
         more: From 1 to `MORE_EXAMPLES`: instead a call with another mask, for a branch that these do not take. The
-            first two have padding on the left and on the right, the others random masks.
+            first two have padding on the left and on the right, the others random masks; with "padded right" all have
+            it on the right.
 
     """
     sample = subject.sample(tokens, 1).inputs
@@ -38,9 +39,10 @@ def open_examples(
         mask = torch.ones(rows, tokens, dtype=torch.int64)
         if kind == "random":
             mask = torch.randint(0, 2, (rows, tokens), generator=generator)
-            if more in (1, 2):
-                mask = mask.sort(dim=1, descending=more == 2).values
-            mask[:, {1: -1, 2: 0}.get(more, tokens // 2)] = 1
+            right = more == 2 or call_mode == "padded right"
+            if right or more == 1:
+                mask = mask.sort(dim=1, descending=right).values
+            mask[:, 0 if right else -1 if more == 1 else tokens // 2] = 1
         for name in shared:
             if name == MASK:
                 extras.append(mask)

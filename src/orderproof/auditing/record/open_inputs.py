@@ -18,7 +18,9 @@ from orderproof.theorems.statement import BLOCKS, FIXED, ROW_INPUT, TOKEN_INPUT
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 NO_TOKENS = "no input has a token axis"
-OPEN_MODES = (DEFAULT_SETTING, "padded", "packed", "blocked", "labelled")  # in which the inputs of a setting are open
+OPEN_MODES = (  # in which the inputs of a setting are open
+    DEFAULT_SETTING, "padded", "padded right", "packed", "blocked", "labelled",
+)  # fmt: skip
 
 
 class NoTheorem(Exception):
