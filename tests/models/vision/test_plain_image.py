@@ -128,3 +128,21 @@ def test_patches_that_the_forward_makes(kind):
     assert isinstance(module.proj, nn.Conv2d)  # a copy has two steps
     coupled = {f.law: f.outcome for f in audit(kind(shared=True), inputs=(IMAGE,), laws=laws).findings}
     assert (coupled["batch"], coupled["batch_composition"]) == ("fail", "fail")
+
+
+class WithIdentity(Patches):
+    """Patches that an identity returns too, in the place of a normalization."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.Identity()
+
+    def forward(self, image):
+        return self.norm(super().forward(image))
+
+
+def test_an_identity_is_no_patch_embedding():
+    model = ViT(positions=True, pooled=False)
+    model.patches = WithIdentity()
+    (finding,) = audit(model.eval(), inputs=IMAGE, laws=["permutation"]).findings
+    assert finding.verdict == "refuted"

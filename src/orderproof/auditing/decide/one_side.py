@@ -30,7 +30,7 @@ def applies(context: AuditContext, law: ProvedLaw) -> bool:
 def proved_on_one_side(context: AuditContext, law: ProvedLaw, finding: Finding, prove: ProveInMode) -> Finding:
     """The finding, or that of pads on one side if it is proved there and one side suffices for the output."""
     if finding.verdict not in ("refuted", "undecided") or not law.one_call_mode_suffices(
-        context.dims_for(law, finding.output) if finding.output in context.output_dims else ()
+        context.dims_for(law, finding.output) if finding.output and finding.output in context.output_dims else ()
     ):
         return finding
     for mode in law.call_modes_of_one_side:

@@ -109,13 +109,16 @@ def _find_input_shape(
 
 
 def record_submodule_calls(model: Any, call: Callable[[Tensor], Any], pixels: Tensor) -> list[SubmoduleCall]:
-    """The calls of submodules in a call with an image, in the order in which they return."""
+    """The calls of submodules in a call with an image, in the order in which they return.
+
+    A part that returns its input, as `nn.Identity`, computes nothing from which a proof could start.
+    """
     calls: list[SubmoduleCall] = []
     paths = {part: path for path, part in model.named_modules()}
 
-    def note(part: nn.Module, _inputs: Any, out: Any) -> None:
+    def note(part: nn.Module, inputs: Any, out: Any) -> None:
         first = out[0] if isinstance(out, tuple) and out else getattr(out, "last_hidden_state", out)
-        if isinstance(first, Tensor):
+        if isinstance(first, Tensor) and not any(first is given for given in inputs):
             calls.append(SubmoduleCall(paths[part], part, first))
 
     handles = [part.register_forward_hook(note) for part in paths]
