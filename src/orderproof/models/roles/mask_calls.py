@@ -164,11 +164,14 @@ def _outputs(
 
 
 def _distance(first: list[Tensor], second: list[Tensor]) -> float:
-    """The largest relative difference of outputs."""
-    pairs = zip(first, second, strict=True)
+    """The largest relative difference of outputs; infinity if their shapes differ."""
+    pairs = list(zip(first, second, strict=True))
+    if any(x.shape != y.shape for x, y in pairs):
+        return float("inf")
     return max((float((x - y).abs().max() / y.abs().max()) for x, y in pairs), default=0.0)
 
 
 def _differ(first: list[Tensor], second: list[Tensor]) -> bool:
-    """True if an output differs by more than rounding, or is not finite."""
-    return any(not (x - y).abs().max() <= ROUNDING * y.abs().max() for x, y in zip(first, second, strict=True))
+    """True if an output differs in its shape or by more than rounding, or is not finite."""
+    pairs = zip(first, second, strict=True)
+    return any(x.shape != y.shape or not (x - y).abs().max() <= ROUNDING * y.abs().max() for x, y in pairs)
