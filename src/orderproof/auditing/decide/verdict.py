@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from orderproof.auditing.decide.one_side import possible_call_modes, proved_on_one_side
+from orderproof.auditing.decide.one_side import ProveInMode, possible_call_modes, proved_on_one_side
 from orderproof.auditing.decide.relation import AS_GIVEN, ProofOptions, Relation
 from orderproof.auditing.decide.theorem_certificates import with_rechecked_theorems
 from orderproof.auditing.decide.theorems import with_open_entry_map, with_theorem, with_unfinished_theorems
@@ -65,18 +65,30 @@ def _prove_for_sequence(context: AuditContext, law: ProvedLaw, options: ProofOpt
 
         same = options.states_nothing and law.kind == "check"
         if options.other_calls:
-            results = _with_other_calls(context, law, results, prove_call, expects_same=same)
+            results = _with_other_calls(context, law, results, prove_mode, prove_call, expects_same=same)
     results = [with_remedy(finding, law) for finding in results]
     return tuple(with_pooling_line(context, f) if law.call_modes_of_one_side else f for f in results)
 
 
 def _with_other_calls(
-    context: AuditContext, law: ProvedLaw, results: list[Finding], prove_call: ProveCall, *, expects_same: bool
-) -> list[Finding]:
-    """The findings with other calls that were compared. What is proved stays proved where time runs out."""
+    context: AuditContext, law: ProvedLaw, results: list[Finding], prove_mode: ProveInMode, prove_call: ProveCall, *,
+    expects_same: bool,
+) -> list[Finding]:  # fmt: skip
+    """The findings with other calls that were compared. What is proved stays proved where time runs out.
+
+    An output without tokens may read a pad of the wrong side in other calls only: at a length where it is one.
+    """
+
+    def compared_finding(finding: Finding) -> Finding:
+        found = compare_other_calls(context, law, finding, prove_call, expects_same=expects_same)
+        better = found if finding.verdict == "refuted" else proved_on_one_side(context, law, found, prove_mode)
+        if better is found or better.call_mode == finding.call_mode:
+            return found
+        return compare_other_calls(context, law, better, prove_call, expects_same=expects_same)
+
     compared: list[Finding] = []
     try:
-        compared.extend(compare_other_calls(context, law, f, prove_call, expects_same=expects_same) for f in results)
+        compared.extend(map(compared_finding, results))
     except TimeLimitExceeded:
         context.notes.append(f"{law.name}: there was no time to compare calls of other lengths, rows and masks")
     return [*compared, *results[len(compared) :]]
