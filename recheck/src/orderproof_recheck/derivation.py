@@ -9,7 +9,10 @@ from orderproof_recheck.facts import read_number
 from orderproof_recheck.logic.notation import read_formula, read_term, term_text, text
 from orderproof_recheck.statements import find_statement, for_inputs
 
-_UNIFORM_WORDS = {"everything_real": "every token is real", "one_document": "each row is one document"}
+_UNIFORM_WORDS = {
+    **dict.fromkeys(("everything_real", "everything_real_on_the_left"), "every token is real"),
+    "one_document": "each row is one document",
+}
 
 
 def derivation_lines(certificate: Mapping[str, Any]) -> Iterator[str]:

@@ -27,15 +27,20 @@ from orderproof_recheck.logic.terms import Term, apply, integer, variable
 
 TOKENS, BATCH = variable("tokens"), variable("batch")
 MASK, POSITIONS, BLOCKS, DOCUMENTS = "attention_mask", "position_ids", "block_mask", "document_ids"
+RIGHT_MASK = "right_padding_mask"  # an attention mask with pads on the right
 TOKEN_INPUT, ROW_INPUT, FIXED = "tokens", "rows", "fixed"
 LEAST_SIZE = 2
 MOST_NEGATIVE = {
     "float16": -65504.0, "bfloat16": -3.3895313892515355e38, "float32": -3.4028234663852886e38,
     "float64": -1.7976931348623157e308,
 }  # fmt: skip
-FUNCTIONS = frozenset({"mask", "document", "sees", "position", "document_id"})
+LENGTH = "number of real tokens"
+FUNCTIONS = frozenset({"mask", "document", "sees", "position", "document_id", LENGTH})
 ROW, TOKEN = index(0), index(1)
 REAL = holds("mask", ROW, TOKEN)
+REAL_ON_THE_LEFT = less(TOKEN, apply(LENGTH, ROW))
+REAL_OF = {MASK: REAL, RIGHT_MASK: REAL_ON_THE_LEFT}
+MASK_TEXTS = {MASK: "every attention mask", RIGHT_MASK: "every attention mask with pads on the right"}
 REAL_TOKEN = variable("real token")  # of the rows of an output without tokens
 
 
@@ -99,13 +104,19 @@ _WITHIN_BLOCKS = Statement(
 
 STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     ("OP201", "causal", ()): Statement(_BEFORE, _BEFORE, _IN_CUT, ("cut",)),
-    ("OP201", "causal", (MASK,)): Statement(
-        _BEFORE, every(_BEFORE, REAL), _IN_CUT, ("cut",), ("every attention mask (at its real tokens)",)
-    ),
-    ("OP202", "padding", (MASK,)): Statement(
-        REAL, REAL, (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS)), ("real token",), ("every attention mask",),
-        pooled=REAL_TOKEN,
-    ),
+    **{
+        ("OP201", "causal", (mask,)): Statement(
+            _BEFORE, every(_BEFORE, real), _IN_CUT, ("cut",), (f"{MASK_TEXTS[mask]} (at its real tokens)",)
+        )
+        for mask, real in REAL_OF.items()
+    },
+    **{
+        ("OP202", "padding", (mask,)): Statement(
+            real, real, (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS)), ("real token",), (MASK_TEXTS[mask],),
+            pooled=REAL_TOKEN,
+        )
+        for mask, real in REAL_OF.items()
+    },
     ("OP203", "packing", (POSITIONS, BLOCKS)): _WITHIN_BLOCKS,
     **{
         ("OP203", "packing", shared): Statement(_SAME_ID, _SAME_ID, (), ("own document",), _EVERY_LAYOUT)
@@ -119,9 +130,12 @@ STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     ("OP204", "batch", ()): Statement(
         _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), per_token=False, pooled=integer(0)
     ),
-    ("OP204", "batch", (MASK,)): Statement(
-        _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), ("every attention mask",), per_token=False, pooled=integer(0)
-    ),
+    **{
+        ("OP204", "batch", (mask,)): Statement(
+            _SAME_ROW, _SAME_ROW, _IN_ROWS, ("row",), (text,), per_token=False, pooled=integer(0)
+        )
+        for mask, text in MASK_TEXTS.items()
+    },
     ("OP101", "permutation", ()): _permuted(_EVERY_ORDER),
     ("OP102", "prompt_permutation", ()): _permuted(),
     ("OP103", "reversal", ()): _permuted(),
@@ -134,6 +148,7 @@ STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
 
 UNIFORM = {
     "everything_real": UniformInputs(REAL, (BATCH, TOKENS)),
+    "everything_real_on_the_left": UniformInputs(REAL_ON_THE_LEFT, (BATCH, TOKENS)),
     # No token up to the last one begins a document, so all are of document 0.
     "one_document": UniformInputs(equal(apply("document", ROW, TOKENS - 1), 0), (BATCH,)),
 }
@@ -143,7 +158,7 @@ def for_inputs(formula: Formula, uniform: str | None) -> Formula:
     """A formula of a statement for uniform inputs of a kind."""
     if isinstance(formula, Every):
         return every(*(for_inputs(part, uniform) for part in formula.fields[0]))
-    if uniform == "everything_real" and formula is REAL:
+    if uniform is not None and formula is UNIFORM[uniform].element:
         return TRUE
     if uniform == "one_document" and formula is _OWN:
         return equal(_DOCUMENT, 0)
@@ -165,9 +180,9 @@ def input_fact(claim: Fact, role: str, statement: Statement, uniform: str | None
         require(axes[1] == (TOKENS,), "an input has no dimension of tokens")
     if role == TOKEN_INPUT:
         return Fact(axes, dtype, Predicates(same=for_inputs(statement.given, uniform)))
-    if role == MASK:
+    if role in REAL_OF:
         require(len(axes) == 2, "an attention mask has two dimensions")
-        real = for_inputs(REAL, uniform)
+        real = for_inputs(REAL_OF[role], uniform)
         if dtype == "bool":
             return known(axes, dtype, real)
         require(dtype in INTEGER_LIMITS, "an attention mask of another dtype")

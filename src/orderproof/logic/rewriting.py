@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from orderproof.logic.terms import (
+    FALSE,
     TRUE,
     And,
     Apply,
@@ -110,6 +111,21 @@ def with_function_true(formula: Formula, name: str) -> Formula:
             return conjunction(*(with_function_true(f, name) for f in operands))
         case Or(parts=(operands,)):
             return disjunction(*(with_function_true(f, name) for f in operands))
+    return formula
+
+
+def with_upper_limit_met(formula: Formula, name: str) -> Formula:
+    """The formula where each index is below the number that an integer function gives, wherever both are compared."""
+    match formula:
+        case AtMostZero(parts=(term,)):
+            factors = [factor for atom, factor in term.summands if isinstance(atom, Apply) and atom.name == name]
+            return formula if not factors else FALSE if factors[0] > 0 else TRUE
+        case Not(parts=(inner,)):
+            return negation(with_upper_limit_met(inner, name))
+        case And(parts=(operands,)):
+            return conjunction(*(with_upper_limit_met(f, name) for f in operands))
+        case Or(parts=(operands,)):
+            return disjunction(*(with_upper_limit_met(f, name) for f in operands))
     return formula
 
 

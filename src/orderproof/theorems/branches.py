@@ -23,8 +23,8 @@ from orderproof.theorems.statement import (
     BATCH,
     BLOCKS,
     DOCUMENTS,
-    MASK,
     POSITIONS,
+    REAL_TOKENS,
     ROW_INPUT,
     TOKEN_INPUT,
     TOKENS,
@@ -33,7 +33,7 @@ from orderproof.theorems.statement import (
     position,
     sees_within_document,
 )
-from orderproof.theorems.uniform_inputs import EVERYTHING_REAL, KINDS, UniformInputs
+from orderproof.theorems.uniform_inputs import KINDS, UniformInputs
 from orderproof.theorems.walks.context import Context, Count
 from orderproof.theorems.walks.open_walk import OpenWalk, derive, walk_open
 
@@ -74,7 +74,7 @@ def walk_branch(graph: OpenGraph, roles: Sequence[str], statement: Statement, so
         done = asked if _has_loops(graph) else _walk_on(graph, asked, context)
         return Branch(graph, statement, done, done, context, possible)
     simpler = uniform.statement(statement)
-    fixed: dict[str, Value] = {MASK: TRUE} if uniform is EVERYTHING_REAL else {}
+    fixed: dict[str, Value] = dict.fromkeys(uniform.fixed, TRUE)
     context = _context(graph, simpler, solver)
     done = walk_open(graph, _input_facts(graph, roles, simpler, fixed), context)
     return Branch(graph, simpler, asked, done, context, possible, uniform)
@@ -180,8 +180,8 @@ def input_fact(graph: OpenGraph, node: Node, role: str, statement: Statement, fi
         if statement.per_token or dims[0] != (BATCH,):
             return OpenFact(dims, tensor.dtype, same=FALSE)
         return OpenFact(dims, tensor.dtype, same=statement.given(row, as_term(0)))
-    if role == MASK:
-        real = fixed.get(MASK, EVERYTHING_REAL.element)
+    if role in REAL_TOKENS:
+        real = fixed.get(role, REAL_TOKENS[role](row, token))
         assert isinstance(real, Formula)
         value: Value = real if tensor.dtype is torch.bool else conditional(real, as_term(1), as_term(0))
     elif role == POSITIONS:

@@ -14,6 +14,7 @@ from orderproof.logic.terms import (
     conjunction,
     equal,
     holds,
+    less,
     negation,
     variable,
 )
@@ -25,14 +26,22 @@ ROW_INPUT = "rows"  # the same of inputs that have rows, and no open number of t
 FIXED = "fixed"  # the role of inputs that do not move with the tokens
 MASK, POSITIONS, BLOCKS = "attention_mask", "position_ids", "block_mask"  # roles of inputs that both runs share
 DOCUMENTS = "document_ids"  # the same
+RIGHT_MASK = "right_padding_mask"  # the same: an attention mask with pads on the right
 MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION = "mask", "document", "position"
-DOCUMENT_ID_FUNCTION = "document_id"
-STATEMENT_FUNCTIONS = (MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION, DOCUMENT_ID_FUNCTION)  # of what inputs hold
+DOCUMENT_ID_FUNCTION, LENGTH_FUNCTION = "document_id", "number of real tokens"
+STATEMENT_FUNCTIONS = (  # of what inputs hold
+    MASK_FUNCTION, DOCUMENT_FUNCTION, POSITION_FUNCTION, DOCUMENT_ID_FUNCTION, LENGTH_FUNCTION,
+)  # fmt: skip
 
 
 def is_real(row: Term, token: Term) -> Formula:
     """The attention mask marks a token as real."""
     return holds(MASK_FUNCTION, row, token)
+
+
+def is_real_on_the_left(row: Term, token: Term) -> Formula:
+    """The same of an attention mask with pads on the right: the real tokens of a row come first."""
+    return less(token, apply(LENGTH_FUNCTION, row))
 
 
 def document(row: Term, token: Term) -> Term:
@@ -57,6 +66,8 @@ def sees_within_document(row: Term, query: Term, key: Term) -> Formula:
 
 
 Place = Callable[[Term, Term], Formula]  # (row, token) -> a formula
+REAL_TOKENS: dict[str, Place] = {MASK: is_real, RIGHT_MASK: is_real_on_the_left}  # by the role of a mask
+MASKS_IN_WORDS = {MASK: "every attention mask", RIGHT_MASK: "every attention mask with pads on the right"}
 
 
 @dataclass(frozen=True)

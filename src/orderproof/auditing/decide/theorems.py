@@ -21,7 +21,7 @@ from orderproof.laws import ProvedLaw
 from orderproof.logic.solver import Solver
 from orderproof.models.settings import DEFAULT_SETTING
 from orderproof.records.audit import OPEN_CALL_ASSUMPTION, SEPARATE_INPUTS_ASSUMPTION, Finding, Theorem
-from orderproof.theorems.statement import FIXED, MASK, Equivariance, Statement
+from orderproof.theorems.statement import FIXED, REAL_TOKENS, Equivariance, Statement
 
 EVERY_DEPTH_ASSUMPTION = (
     "for other numbers of layers: each has the code of a recorded one, and the code around them does not depend on "
@@ -31,7 +31,6 @@ MASK_ASSUMPTION = (
     "an attention mask has one value for each row and token, 0 or 1 in int64, or a boolean where the argument takes "
     "booleans only"
 )
-RIGHT_PADS_ASSUMPTION = "pads are on the right of the real tokens of a row"
 
 
 def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str, Theorem]:
@@ -43,8 +42,7 @@ def prove_theorems(calls: OpenCalls, law: ProvedLaw, call_mode: str) -> dict[str
     same = [f"the same in both runs: {', '.join(held)}"] if held else []
     same += [SEPARATE_INPUTS_ASSUMPTION] if len(calls.roles(call_mode)) > 1 else []
     same += [calls.inputs.subject.mode] if calls.inputs.subject.mode else []
-    same += [MASK_ASSUMPTION] if MASK in calls.roles(call_mode) else []
-    same += [RIGHT_PADS_ASSUMPTION] if call_mode == "padded right" else []
+    same += [MASK_ASSUMPTION] if REAL_TOKENS.keys() & {*calls.roles(call_mode)} else []
     theorems = {name: join_theorem(name, found, statement, calls.solver) for name in first}
     if not calls.open_length:
         of_rows = {"open_length": False, "recorded_shapes": calls.inputs.shapes(call_mode)}

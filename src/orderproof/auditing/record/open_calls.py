@@ -84,7 +84,7 @@ class OpenCalls:
         """The statement of a law for a call mode. Raises `NoTheorem`."""
         if call_mode not in OPEN_MODES:
             raise NoTheorem("its inputs are not open yet in this call mode")
-        statement = law.open_statement(frozenset(self.inputs.names(call_mode)))
+        statement = law.open_statement(frozenset(self.inputs.shared_roles(call_mode)))
         if statement is None:
             raise NoTheorem("the law has no statement for every length yet")
         if not self.open_length and (call_mode != DEFAULT_SETTING or not _is_about_rows(statement)):
@@ -148,7 +148,7 @@ class OpenCalls:
 
         Patches that a recording may need differ where position ids may restart, so `packed` shares with none.
         """
-        key = (self.inputs.names(call_mode), call_mode == "packed")
+        key = (self.inputs.shared_roles(call_mode), call_mode == "packed")
         return self._same_calls.setdefault(key, call_mode)
 
     def has_axes(self, call_mode: str, output: str, axes: OutputAxes | None) -> bool:

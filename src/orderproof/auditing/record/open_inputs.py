@@ -14,12 +14,13 @@ from orderproof.models.subject import ExportContext
 from orderproof.recording.low_rank import call_for_shapes
 from orderproof.recording.open_recording import OpenInput
 from orderproof.recording.restored_state import restored_state
-from orderproof.theorems.statement import BLOCKS, FIXED, ROW_INPUT, TOKEN_INPUT
+from orderproof.theorems.statement import BLOCKS, FIXED, MASK, RIGHT_MASK, ROW_INPUT, TOKEN_INPUT
 
 EXAMPLE_LENGTH = 23  # [tokens] of an open recording: more than the windows of tiny models
 NO_TOKENS = "no input has a token axis"
+PADDED_RIGHT = "padded right"
 OPEN_MODES = (  # in which the inputs of a setting are open
-    DEFAULT_SETTING, "padded", "padded right", "packed", "blocked", "labelled",
+    DEFAULT_SETTING, "padded", PADDED_RIGHT, "packed", "blocked", "labelled",
 )  # fmt: skip
 
 
@@ -47,6 +48,11 @@ class OpenInputs:
         if call_mode not in self._names:
             self._names[call_mode] = self._accepted(call_mode)
         return self._names[call_mode]
+
+    def shared_roles(self, call_mode: str) -> tuple[str, ...]:
+        """The roles of these inputs, by which a law states what holds of them."""
+        names = self.names(call_mode)
+        return tuple(RIGHT_MASK if name == MASK else name for name in names) if call_mode == PADDED_RIGHT else names
 
     def _accepted(self, call_mode: str) -> tuple[str, ...]:
         if call_mode == DEFAULT_SETTING:
@@ -102,7 +108,7 @@ class OpenInputs:
         for name in shared:
             sizes = ["batch", 1, "tokens", "tokens"] if name == BLOCKS else ["batch", "tokens"]
             inputs.append(OpenInput(name, tuple(sizes), dtype if name == BLOCKS else torch.int64, fixed=True))
-        return module, inputs, (*roles, *shared)
+        return module, inputs, (*roles, *self.shared_roles(call_mode))
 
     def shapes(self, call_mode: str) -> tuple[str, ...]:
         """The shapes of the inputs of a call mode: `[batch, tokens, 8]`."""

@@ -25,7 +25,7 @@ from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.logic.terms import Formula, Term, as_term, at_most, equal, less, variable
 from orderproof.records.audit import Remedy
-from orderproof.theorems.statement import BATCH, MASK, Statement, is_real
+from orderproof.theorems.statement import BATCH, MASKS_IN_WORDS, REAL_TOKENS, Statement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +58,18 @@ class BatchLaw(ReplacementLaw):
         return "anything" if level >= ALWAYS else "another row"
 
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
-        if not shared <= {MASK}:
+        if len(shared) > 1 or not shared <= REAL_TOKENS.keys():
             return None
+        mask = next(iter(shared), "")
         own = variable("row")
 
         def in_row(row: Term, _token: Term) -> Formula:
             return equal(row, own)
 
-        premises, masked = (at_most(0, own), less(own, BATCH)), bool(shared)
+        premises = (at_most(0, own), less(own, BATCH))
         return Statement(
-            in_row, in_row, lambda row, token: [in_row(row, token), *([is_real(row, token)] if masked else [])],
-            premises, covers=("every attention mask",) if masked else (), per_token=False,
+            in_row, in_row, lambda row, token: [in_row(row, token), *([REAL_TOKENS[mask](row, token)] if mask else [])],
+            premises, covers=(MASKS_IN_WORDS[mask],) if mask else (), per_token=False,
             pooled=as_term(0),
         )  # fmt: skip
 

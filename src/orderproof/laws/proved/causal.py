@@ -37,7 +37,7 @@ from orderproof.laws.proved.proved_law import (
 )
 from orderproof.logic.terms import Formula, Term, at_most, less, variable
 from orderproof.records.audit import Expectation, Remedy
-from orderproof.theorems.statement import MASK, TOKENS, Statement, is_real
+from orderproof.theorems.statement import MASKS_IN_WORDS, REAL_TOKENS, TOKENS, Statement
 
 LEAST_TOKENS_OF_A_FORM = 4  # below, a causal mask that is off by one looks like a short window
 
@@ -79,7 +79,7 @@ class CausalLaw(IndependenceLaw):
 
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
         """With a mask the outputs at real tokens: a pad may see no token, and its output is then the mean of all."""
-        if not shared <= {MASK}:
+        if len(shared) > 1 or not shared <= REAL_TOKENS.keys():
             return None
         cut = variable("cut")
         premises = (at_most(0, cut), at_most(cut, TOKENS))
@@ -89,12 +89,14 @@ class CausalLaw(IndependenceLaw):
 
         if not shared:
             return Statement(before, before, lambda row, token: [before(row, token)], premises)
+        (mask,) = shared
+        is_real = REAL_TOKENS[mask]
         return Statement(
             before,
             lambda row, token: before(row, token) & is_real(row, token),
             lambda row, token: [before(row, token), is_real(row, token)],
             premises,
-            covers=("every attention mask (at its real tokens)",),
+            covers=(f"{MASKS_IN_WORDS[mask]} (at its real tokens)",),
         )
 
     def max_dependence(self, shape: Shape, tokens: int, rows: int) -> DependenceArray | None:

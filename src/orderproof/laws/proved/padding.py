@@ -32,7 +32,7 @@ from orderproof.laws.proved.proved_law import TokenDim
 from orderproof.laws.proved.replacement_law import ReplacementLaw, SlotMask
 from orderproof.logic.terms import at_most, less
 from orderproof.records.audit import Remedy
-from orderproof.theorems.statement import MASK, REAL_TOKEN, TOKENS, Statement, is_real
+from orderproof.theorems.statement import MASKS_IN_WORDS, REAL_TOKEN, REAL_TOKENS, TOKENS, Statement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +68,12 @@ class PaddingLaw(ReplacementLaw):
         return not dims
 
     def open_statement(self, shared: frozenset[str]) -> Statement | None:
-        if shared != {MASK}:
+        if len(shared) != 1 or not shared <= REAL_TOKENS.keys():
             return None
-        inside = (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS))
+        (mask,) = shared
+        is_real, inside = REAL_TOKENS[mask], (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS))
         return Statement(
-            is_real, is_real, lambda row, token: [is_real(row, token)], inside, ("every attention mask",),
+            is_real, is_real, lambda row, token: [is_real(row, token)], inside, (MASKS_IN_WORDS[mask],),
             pooled=REAL_TOKEN,
         )  # fmt: skip
 

@@ -1,0 +1,100 @@
+"""Theorems about masks with pads on the right, as of a classifier that reads the first token of a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orderproof import audit
+from orderproof.auditing.api import as_subject, audit_context, report_on_law
+from orderproof.auditing.decide.theorem_certificates import theorem_certificate
+from orderproof_recheck.errors import CertificateError
+from orderproof_recheck.theorem import check_theorem, digest_of
+
+ROWS, TOKENS = 2, 7
+
+
+class Reader(nn.Module):
+    """Attention on real tokens, and one of its outputs."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.key, self.place = nn.Linear(16, 16), place
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        scores = (x @ self.key(x).transpose(1, 2)).masked_fill(~mask[:, None].bool(), -torch.inf)
+        return (scores.softmax(-1) @ x)[:, self.place]
+
+
+class FirstUnlessAllIsReal(Reader):
+    """The same, which leaves its mask out where no token is a pad."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return ((x @ self.key(x).transpose(1, 2)).softmax(-1) @ x)[:, 0] if mask.all() else super().forward(x, mask)
+
+
+class LastReal(nn.Module):
+    """The score of the last token of a row, by the number of its real tokens: a reward model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.score = nn.Embedding(50, 16), nn.Linear(16, 1)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        own = self.table(ids)
+        scores = self.score(own + (own * mask[..., None]).cumsum(1))[..., 0]
+        return scores[torch.arange(len(ids)), mask.sum(1) - 1]
+
+
+def inputs() -> dict[str, Tensor]:
+    mask = torch.ones(ROWS, TOKENS, dtype=torch.long)
+    mask[1, -2:] = 0
+    return {"x": torch.randn(ROWS, TOKENS, 16), "mask": mask}
+
+
+def certificate_of(module: nn.Module) -> dict[str, Any]:
+    context = audit_context(as_subject(module.eval(), inputs=inputs()))
+    (finding,) = report_on_law(context, "padding").findings
+    assert (finding.verdict, finding.call_mode) == ("proved", "padded right")
+    certificate = theorem_certificate(context, finding)
+    assert certificate is not None
+    return certificate
+
+
+def test_the_first_token_ignores_pads_on_the_right_for_every_length() -> None:
+    certificate = certificate_of(Reader(0))
+    check_theorem(certificate)
+    assert certificate["claim"]["covers"] == ["every attention mask with pads on the right"]
+    assert certificate["calls"][0]["shared"] == ["right_padding_mask"]
+
+
+def test_a_branch_for_rows_without_pads_is_a_part_of_the_theorem() -> None:
+    certificate = certificate_of(FirstUnlessAllIsReal(0))
+    kinds = {one["uniform"] for part in certificate["calls"][0]["ranges"] for one in part["recordings"]}
+    assert kinds == {None, "everything_real_on_the_left"}
+
+
+def test_a_certificate_for_pads_on_the_right_is_none_for_every_mask() -> None:
+    certificate = certificate_of(Reader(0))
+    certificate["calls"][0]["shared"] = ["attention_mask"]
+    certificate["claim"]["covers"] = ["every attention mask"]
+    certificate["digest"] = digest_of(certificate)
+    with pytest.raises(CertificateError):
+        check_theorem(certificate)
+
+
+@pytest.mark.parametrize("place", [1, -1, -2])
+def test_another_token_may_be_a_pad(place: int) -> None:
+    (finding,) = audit(Reader(place).eval(), inputs=inputs(), laws=["padding"]).findings
+    assert finding.verdict != "proved" or finding.theorem is None or not finding.theorem.proved
+
+
+def test_an_output_that_reads_a_pad_on_the_left_at_another_length_is_proved_on_the_right() -> None:
+    given = {"ids": torch.randint(50, (ROWS, TOKENS)), "mask": inputs()["mask"]}
+    report = audit(LastReal().eval(), inputs=given, laws=["padding"])
+    (finding,) = report.findings
+    assert (finding.verdict, finding.call_mode) == ("proved", "padded right")
+    assert any("pad its rows on the right" in note for note in report.notes)
