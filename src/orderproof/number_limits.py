@@ -16,6 +16,7 @@ FINITE_SCORES_ASSUMPTION = (
     "scores of visible and of hidden tokens are finite and small compared with the masking value "
     "(finite mask, not -inf)"
 )
+VISIBLE_ROW_ASSUMPTION = "each token sees a key: a row of scores that are all -inf gives NaN"
 SMALL_INTEGERS_ASSUMPTION = "integers that depend on inputs, such as position ids, are less than 2^31 in size"
 
 

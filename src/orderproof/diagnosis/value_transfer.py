@@ -15,7 +15,15 @@ import numpy as np
 import torch
 from torch.fx import Node
 
-from orderproof.diagnosis.domain.values import BoolArray, Ends, ValueRanges, masking_elements, ordinary_limit, rounded
+from orderproof.diagnosis.domain.values import (
+    BoolArray,
+    Ends,
+    ValueRanges,
+    masking_elements,
+    ordinary_limit,
+    rounded,
+    same_numbers,
+)
 from orderproof.diagnosis.operands import Operand
 from orderproof.diagnosis.rule import OperatorCall, dtype_of
 from orderproof.number_limits import FINITE_SCORES_ASSUMPTION, ORDINARY_LIMIT
@@ -84,7 +92,8 @@ def select(condition: ValueRanges, yes: ValueRanges, no: ValueRanges, dtype: tor
         np.where(sure, np.where(true, y, n), e)
         for y, n, e in ((yes.low, no.low, either.low), (yes.high, no.high, either.high))
     )
-    return ValueRanges(low, high)
+    same = yes.exact & no.exact & same_numbers(yes_low, no_low)
+    return ValueRanges(low, high).with_exact(same, yes_low)
 
 
 def transfer_values(call: OperatorCall, name: str, operands: list[Operand], ranges: list[ValueRanges]) -> ValueRanges:
