@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from orderproof import laws
+from orderproof import audit, laws
 from orderproof.auditing.record.context import AuditContext
 from orderproof.errors import CaptureError
 from orderproof.recording.capture import capture
@@ -226,3 +226,21 @@ def test_a_check_of_a_distribution_is_no_branch(monkeypatch: pytest.MonkeyPatch)
     context = examine(Program(lambda x: torch.distributions.Categorical(logits=x).entropy()))
     assert context.export_failure is None
     assert torch.distributions.Distribution._validate_args
+
+
+class Decays(nn.Module):
+    """A mask that is converted to the device and the dtype of a buffer, as in RetNet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("decay", torch.rand(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        places = torch.arange(x.shape[1]).to(self.decay)
+        later = torch.ones(x.shape[1], x.shape[1]).triu(1).to(self.decay)
+        return ((places[:, None] - places) * self.decay).masked_fill(later.bool(), torch.inf).neg().exp() @ x
+
+
+def test_a_constant_keeps_its_values_on_the_device_of_a_buffer() -> None:
+    (finding,) = audit(Decays(), inputs=torch.randn(2, 7, 8), laws=["causal"]).findings
+    assert finding.verdict == "proved"

@@ -54,7 +54,7 @@ def values_of_result(recorded: RecordedGraph, func: OpOverload, args: tuple[Any,
         arguments, options = with_values(recorded, (args, kwargs))
     else:
         return None
-    values = func(*arguments, **_on_cpu(options))
+    values = func(*_on_cpu(arguments), **_on_cpu(options))
     return None if any(x.numel() > MAX_CONSTANT_ELEMENTS for x in tensors_in(values)) else values
 
 
