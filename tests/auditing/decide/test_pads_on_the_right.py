@@ -98,3 +98,24 @@ def test_an_output_that_reads_a_pad_on_the_left_at_another_length_is_proved_on_t
     (finding,) = report.findings
     assert (finding.verdict, finding.call_mode) == ("proved", "padded right")
     assert any("pad its rows on the right" in note for note in report.notes)
+
+
+class Decoder(nn.Module):
+    """Causal layers of torch whose mask of pads may be left out; a pad on the left sees no key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)
+
+    def forward(self, x: Tensor, pad_mask: Tensor | None = None) -> Tensor:
+        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return self.layers(x, mask=later, src_key_padding_mask=pad_mask)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_mask_that_no_example_gives_is_for_pads_on_the_right_where_others_give_nan() -> None:
+    report = audit(Decoder().eval(), inputs=torch.randn(ROWS, TOKENS, 16), laws=["causal", "padding", "batch"])
+    theorems = [finding.theorem for finding in report.findings]
+    assert len(theorems) == 3
+    assert all(one and one.covers[-1].startswith("every attention mask with pads on the right") for one in theorems)
+    assert any("with pads on the left the output is NaN" in note for note in report.notes)

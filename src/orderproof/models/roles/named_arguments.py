@@ -13,6 +13,7 @@ from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.models.roles.document_ids import DocumentIds, DocumentMask
 from orderproof.models.roles.example_roles import MASK_NAMES, ExampleRoles
 from orderproof.models.roles.mask_argument import MaskArgument, PaddingMask
+from orderproof.models.roles.mask_calls import gives_nan_on_the_left
 from orderproof.models.roles.optional_mask import (
     accepts_keyword,
     derived_mask_argument,
@@ -126,6 +127,8 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call, roles: Examp
     held = [name for name, role in layout.roles.items() if role == "held"]
     given = (*roles.names, *roles.described, *held)
     mask, hides = (roles.mask, roles.mask_hides) if roles.mask is not None else _mask(calls, layout, call, given)
+    if roles.mask is None and isinstance(mask, MaskArgument) and gives_nan_on_the_left(calls, mask, call):
+        mask = replace(mask, right_only=True, nan_on_the_left=True)
     positions = roles.position_ids or _position_ids(calls.module, layout, (*roles.names, *held))
     return NamedArguments(mask, positions, hides, roles.documents)
 
