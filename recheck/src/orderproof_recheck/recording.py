@@ -30,6 +30,7 @@ from orderproof_recheck.statements import (
     TOKENS,
     UNIFORM,
     Statement,
+    UniformInputs,
     for_inputs,
     input_fact,
 )
@@ -238,9 +239,20 @@ def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]
             always = asked.setting.discharge(Obligation(count.sizes, TRUE, count.formula))
             possible = possible and not (always and not answer) and not (answer and _has_false_corner(count, asked))
             if answer:
-                kinds = UNIFORM.items()
-                uniform |= {k for k, u in kinds if count.formula is u.element and count.sizes == u.sizes}
+                uniform |= {name for name, kind in UNIFORM.items() if _says(count, kind, asked)}
     return possible, uniform
+
+
+def _says(count: Count, kind: UniformInputs, asked: Recording) -> bool:
+    """True if shared inputs are of a kind where all elements of a tensor are true, some of which are those inputs'."""
+    if count.formula is kind.element and count.sizes == kind.sizes:
+        return True
+    outer, more = len(kind.sizes) - 1, count.sizes[-1] - kind.sizes[-1] if count.sizes else integer(-1)
+    if count.sizes[:-1] != kind.sizes[:-1] or not more.is_integer or more.constant < 0:
+        return False
+    places = (Replacement({axis(outer): index(outer) + k}) for k in (0, more.constant))
+    discharge = asked.setting.discharge
+    return any(discharge(Obligation(kind.sizes, place.formula(count.formula), kind.element)) for place in places)
 
 
 def _has_false_corner(count: Count, asked: Recording) -> bool:

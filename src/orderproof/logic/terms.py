@@ -411,17 +411,29 @@ def _divided(term: Term) -> tuple[int, Term]:
     return divisor, _term(0, {a: f // divisor for a, f in term.summands})
 
 
+MAX_CASES = 3  # conditionals within each other that a comparison is split by
+
+
 def _by_cases(term: Term, compare: Callable[[Term, int], Formula]) -> Formula | None:
-    """The comparison of a term with zero, if the term is one conditional of constants."""
+    """The comparison of a term with zero, if the term is one conditional of constants, or of such conditionals."""
     if len(term.summands) != 1 or not isinstance(term.summands[0][0], Conditional):
         return None
     factor, (condition, first, second) = term.summands[0][1], term.summands[0][0].parts
-    if not (first.is_constant and second.is_constant):
+    if not (_is_of_constants(first) and _is_of_constants(second)):
         return None
     return disjunction(
         conjunction(condition, compare(first * factor + term.constant, 0)),
         conjunction(negation(condition), compare(second * factor + term.constant, 0)),
     )
+
+
+def _is_of_constants(term: Term, depth: int = MAX_CASES) -> bool:
+    """True for a constant, and for a conditional of such terms, as the values of a mask that is joined to another."""
+    if term.is_constant:
+        return True
+    if not depth or len(term.summands) != 1 or not isinstance(term.summands[0][0], Conditional):
+        return False
+    return all(_is_of_constants(branch, depth - 1) for branch in term.summands[0][0].parts[1:])
 
 
 def at_most(first: Term | int, second: Term | int) -> Formula:

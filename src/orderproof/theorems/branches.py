@@ -216,9 +216,25 @@ def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, 
             if always is not question.answer and (always or _has_false_corner(count, context)):
                 return False, None
             if question.answer:
-                found = (c for c in KINDS if count.formula is c.element and count.sizes == c.sizes)
-                uniform = next(found, uniform)
+                uniform = next((kind for kind in KINDS if _says(count, kind, context)), uniform)
     return True, uniform
+
+
+def _says(count: Count, kind: UniformInputs, context: Context) -> bool:
+    """True if shared inputs are of a kind where all elements of a tensor are true.
+
+    Along its last axis, the tensor may have more elements than the inputs, before or after those: as a mask that is
+    joined to that of embeddings which the model adds.
+    """
+    if count.sizes == kind.sizes and count.formula is kind.element:
+        return True
+    if len(count.sizes) != len(kind.sizes) or count.sizes[:-1] != kind.sizes[:-1]:
+        return False
+    last, more = len(kind.sizes) - 1, count.sizes[-1] - kind.sizes[-1]
+    if not more.is_constant or more.constant < 0:
+        return False
+    shifted = (Substitution({axis_variable(last): index(last) + k}).formula for k in {0: 0, more.constant: 0})
+    return any(context.proves(kind.element, kind.sizes, place(count.formula)) for place in shifted)
 
 
 def _has_false_corner(count: Count, context: Context) -> bool:

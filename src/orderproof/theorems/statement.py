@@ -150,7 +150,7 @@ def token_places(indices: Sequence[tuple[Term, Term]]) -> Iterator[Term]:
     for place, size in indices:
         more = size - TOKENS
         if more.is_constant:
-            yield from (place, place - more.constant)
+            yield from sorted((place, place - more.constant), key=lambda term: term.constant)
         chunks = chunk_axis(size)
         if chunks is not None:
             width, more_chunks = chunks

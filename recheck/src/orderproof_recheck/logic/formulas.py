@@ -65,13 +65,25 @@ def holds(name: str, *arguments: Term) -> Formula:
     return make(Holds, name, arguments)
 
 
+MOST_CHOICES = 3  # within each other
+
+
+def _is_choice(term: Term, choices: int = MOST_CHOICES) -> bool:
+    """An integer, or one of several by conditions."""
+    if term.is_integer:
+        return True
+    atoms = [atom for atom, _ in term.summands]
+    nested = len(atoms) == 1 and isinstance(atoms[0], If) and choices > 0
+    return nested and all(_is_choice(part, choices - 1) for part in atoms[0].fields[1:])
+
+
 def _split_cases(term: Term, compare: Callable[[Term], Formula]) -> Formula | None:
-    """The comparison of an `If` of two integers, as the cases of its condition."""
+    """The comparison of an `If` of two integers, or of such terms, as the cases of its condition."""
     if len(term.summands) != 1 or not isinstance(term.summands[0][0], If):
         return None
     (atom, factor) = term.summands[0]
     condition, first, second = atom.fields
-    if not (first.is_integer and second.is_integer):
+    if not all(map(_is_choice, (first, second))):
         return None
     yes, no = compare(first * factor + term.constant), compare(second * factor + term.constant)
     return some(every(condition, yes), every(opposite(condition), no))
