@@ -17,10 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from orderproof_recheck.errors import CertificateError
-from orderproof_recheck.facts import FLOATS, MASK_LIMITS, Cases, Common, Fact, Predicates, axis
+from orderproof_recheck.facts import FLOATS, Cases, Common, Fact, Predicates, axis
 from orderproof_recheck.logic.formulas import FALSE, TRUE, some
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Atom, Term, integer
+from orderproof_recheck.mask_sizes import mask_limit
 from orderproof_recheck.rules.movement import broadcast_element
 from orderproof_recheck.rules.numbers import CONVERSIONS, COPIES
 from orderproof_recheck.steps import Derived, Step
@@ -113,7 +114,7 @@ def _through_difference(step: Step, place: int, common: Common) -> Common | None
     if common.filled:
         return None
     if (fill := _other_choice(step, place)) is not None:
-        known, limit = common.rest.predicates, MASK_LIMITS.get(step.claim.dtype, 1e8)
+        known, limit = common.rest.predicates, mask_limit(step.claim.dtype)
         ordinary = known.ordinary is TRUE and known.hidden is FALSE and known.low is FALSE
         if all(number == -math.inf for number in fill):
             return common

@@ -25,13 +25,12 @@ from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, if_el
 from orderproof_recheck.logic.notation import is_integer, read_formula, read_term, require
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import If, Term, Variable, integer, of_atom, variable
+from orderproof_recheck.mask_sizes import mask_limit, ordinary_limit
 
 Axes: TypeAlias = tuple[Term, ...]
 Number: TypeAlias = float | int | bool
 PREDICATES = ("same", "zero", "hidden", "ordinary", "low")
 MAX_CASES = 64
-ORDINARY_LIMIT = 6e4  # a number of at least this size is not ordinary
-MASK_LIMITS = {"float16": 6e4}  # a number of at most minus this hides; of other dtypes 1e8
 INTEGER_LIMITS = {
     "int64": (-(2**63), 2**63 - 1), "int32": (-(2**31), 2**31 - 1), "int16": (-(2**15), 2**15 - 1),
     "int8": (-128, 127), "uint8": (0, 255),
@@ -252,7 +251,7 @@ def index(k: int) -> Term:
 
 def is_whole(number: object) -> bool:
     """True of a float that is an integer, and not as large as a mask."""
-    return type(number) is float and number.is_integer() and abs(number) < ORDINARY_LIMIT
+    return type(number) is float and number.is_integer() and abs(number) < ordinary_limit()
 
 
 def whole_number(value: Value) -> Value:
@@ -271,13 +270,13 @@ def predicates_of(value: Value, dtype: str) -> Predicates:
     cases = cases_of(value)
     if cases is None:
         assert isinstance(value, Term)
-        return Predicates(ordinary=TRUE if value.largest_integer < ORDINARY_LIMIT else FALSE)
-    limit = MASK_LIMITS.get(dtype, 1e8)
+        return Predicates(ordinary=TRUE if value.largest_integer < ordinary_limit() else FALSE)
+    limit = mask_limit(dtype)
     return Predicates(
         zero=cases.where(lambda v: v == 0),
         hidden=cases.where(lambda v: v <= -limit),
-        ordinary=cases.where(lambda v: abs(v) < ORDINARY_LIMIT),
-        low=cases.where(lambda v: -limit < v <= -ORDINARY_LIMIT),
+        ordinary=cases.where(lambda v: abs(v) < ordinary_limit()),
+        low=cases.where(lambda v: -limit < v <= -ordinary_limit()),
     )
 
 
