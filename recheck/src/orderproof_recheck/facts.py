@@ -126,6 +126,7 @@ class Fact:
     share: float = 1.0  # of its masking values that is left after scaling
     common: Common | None = field(default=None, compare=False)
     sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
+    flip_of: tuple[Fact, int] | None = field(default=None, compare=False)  # along a dimension
     largest: Largest | None = field(default=None, compare=False)
     unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
     of_a_run: Value | None = field(default=None, compare=False)  # see `values_of_a_run`
@@ -199,10 +200,11 @@ class Common:
     """A tensor without the number that its rows have in common (`common_numbers`).
 
     Attributes:
-        number: The fact of the tensor of these numbers, itself, and what was done with it since.
+        number: The fact of the tensor of these numbers, itself, or the step that makes them; and what was done with it
+            since.
         rest: The fact about the tensor without it, for all values of further indices of these sizes.
         further: The sizes.
-        along: The dimensions along which the number is the same for every index.
+        labels: For each dimension that of the number; None where the number is the same for every index.
         factor: It is a factor, and is not zero; else it is subtracted or added.
         filled: A finite mask has replaced scores.
 
@@ -211,9 +213,14 @@ class Common:
     number: tuple[Any, ...]
     rest: Fact
     further: Axes
-    along: frozenset[int]
+    labels: tuple[int | None, ...]
     factor: bool = False
     filled: bool = False
+
+    @property
+    def along(self) -> frozenset[int]:
+        """The dimensions along which the number is the same for every index."""
+        return frozenset(d for d, label in enumerate(self.labels) if label is None)
 
 
 @dataclass(frozen=True)

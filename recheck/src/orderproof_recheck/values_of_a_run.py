@@ -159,8 +159,16 @@ def _where_equal(term: Term, *, may_be_less: bool) -> Formula:
     functions = [atom for atom, _ in term.summands if isinstance(atom, Apply)]
     for one, other in permutations(functions, 2):
         pairs = [(x, y) for x, y in zip(one.fields[1], other.fields[1], strict=False) if x is not y]
-        places: dict[Atom, Term] = {v: y for x, y in pairs for v in x.variables if x is of_atom(v)}
+        places: dict[Atom, Term] = dict(place for x, y in pairs for place in _solved(x, y))
         rest = Replacement(places).term(term)
         if rest.is_integer and (rest.constant == 0 or (may_be_less and rest.constant < 0)):
             return every(*(equal(x, y) for x, y in pairs))
     return FALSE
+
+
+def _solved(x: Term, y: Term) -> list[tuple[Variable, Term]]:
+    """A variable of x that is another term where x = y; none if no variable has the factor 1 or -1."""
+    for atom, factor in x.summands:
+        if isinstance(atom, Variable) and abs(factor) == 1 and atom not in y.variables:
+            return [(atom, of_atom(atom) - (x - y) * factor)]
+    return []

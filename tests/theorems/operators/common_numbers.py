@@ -105,7 +105,13 @@ MUTANTS = mutants_of(
         "True",
         program="finite mask of hidden scores",
     ),
-    M("another_number", "first.number == second.number", "True", program="quotient of two numbers", quick=True),
+    M(
+        "another_number",
+        "(first.number, first.labels) != (second.number, second.labels)",
+        "first.labels != second.labels",
+        program="quotient of two numbers",
+        quick=True,
+    ),
     M(
         "sum_over_another_dimension",
         "{d % rank for d in call.dims(dims)} <= common.along",
