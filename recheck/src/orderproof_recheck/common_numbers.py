@@ -34,10 +34,8 @@ from orderproof_recheck.steps import Derived, Step
 Rule = Callable[[Step], list[Derived]]
 Known = Mapping[int, Common]  # by the place of the argument
 SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax"})
-MOVES = frozenset({
-    "transpose", "mT", "permute", "unsqueeze", "squeeze", "expand", "slice", "select", "view", "reshape",
-    "_unsafe_view", "unflatten",
-})  # fmt: skip
+VIEWS = frozenset({"view", "reshape", "_unsafe_view", "unflatten"})
+MOVES = VIEWS | {"transpose", "mT", "permute", "unsqueeze", "squeeze", "expand", "slice", "select"}
 WHOLE = ((), (0,), (0, NO_END), (0, NO_END, 1))  # starts and ends of a slice that leaves nothing out
 
 
@@ -147,36 +145,47 @@ def _moved(step: Step, common: Common) -> Common | None:
     labels, rank = common.labels, len(common.labels)
     if step.name not in MOVES or step.claim.dtype != common.rest.dtype:
         return None
-    found, number = list(labels), common.number
-    if step.name in ("transpose", "mT"):
-        first, second = (step.dim(step.argument(k, f"dim{k - 1}", k - 3), rank) for k in (1, 2))
-        found[first], found[second] = found[second], found[first]
-    elif step.name == "permute":
-        found = [labels[step.dim(d, rank)] for d in step.argument(1, "dims")]
-    elif step.name == "unsqueeze":
+    if step.name in VIEWS:
+        return _cut_otherwise(step, common)
+    if step.name not in ("slice", "select"):
+        return replace(common, labels=tuple(_rearranged(step, common)))
+    dim = step.dim(step.argument(1, "dim", 0), rank)
+    whole = step.name == "slice" and tuple(step.args[2:]) in WHOLE and not step.kwargs
+    another = labels[dim] is not None and not whole  # another part of the numbers
+    number = (*common.number, step.node) if another else common.number
+    return replace(common, number=number, labels=labels if step.name == "slice" else labels[:dim] + labels[dim + 1 :])
+
+
+def _rearranged(step: Step, common: Common) -> list[int | None]:
+    """The labels of dimensions in another order, of new ones, and without some of size one."""
+    found, rank = list(common.labels), len(common.labels)
+    ones = [size_of(common.rest, d) is ONE for d in range(rank)]
+    if step.name == "permute":
+        return [found[step.dim(d, rank)] for d in step.argument(1, "dims")]
+    if step.name == "unsqueeze":
         found.insert(step.dim(step.argument(1, "dim"), rank + 1), None)
-    elif step.name == "squeeze":
+        return found
+    if step.name == "squeeze":
         given = step.argument(1, "dim", list(range(rank)))
         chosen = {step.dim(d, rank) for d in (given if isinstance(given, list) else [given])}
-        found = [label for d, label in enumerate(labels) if d not in chosen or size_of(common.rest, d) is not ONE]
-    elif step.name == "expand":
-        kept = [None if size_of(common.rest, d) is ONE else label for d, label in enumerate(labels)]
-        found = [*[None] * (len(step.shape) - rank), *kept]
-    elif step.name in ("slice", "select"):
-        dim = step.dim(step.argument(1, "dim", 0), rank)
-        whole = step.name == "slice" and tuple(step.args[2:]) in WHOLE and not step.kwargs
-        if labels[dim] is not None and not whole:  # another part of the numbers
-            number = (*number, step.node)
-        if step.name == "select":
-            del found[dim]
-    else:  # rows stay, and what each of them holds is cut in another way
-        sizes = (size_of(common.rest, d) for d in range(rank))
-        kept = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(sizes, step.shape, strict=False)))
-        if None in labels[kept:]:
-            return None
-        whole = [*labels[:kept], *range(kept, len(step.shape))]
-        number, found = (*number, step.node), [None if label is None else d for d, label in enumerate(whole)]
-    return replace(common, number=number, labels=tuple(found))
+        return [label for d, label in enumerate(found) if d not in chosen or not ones[d]]
+    if step.name == "expand":
+        new: list[int | None] = [None] * (len(step.shape) - rank)
+        return [*new, *(None if one else label for label, one in zip(found, ones, strict=True))]
+    first, second = (step.dim(step.argument(k, f"dim{k - 1}", k - 3), rank) for k in (1, 2))
+    found[first], found[second] = found[second], found[first]
+    return found
+
+
+def _cut_otherwise(step: Step, common: Common) -> Common | None:
+    """Rows that stay, while what each of them holds is cut in another way."""
+    sizes = (size_of(common.rest, d) for d in range(len(common.labels)))
+    pairs = zip(sizes, step.shape, strict=False)
+    kept = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+    if None in common.labels[kept:]:
+        return None
+    labels = tuple(None if d < kept and common.labels[d] is None else d for d in range(len(step.shape)))
+    return replace(common, number=(*common.number, step.node), labels=labels)
 
 
 def _is_copy(step: Step) -> bool:

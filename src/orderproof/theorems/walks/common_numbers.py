@@ -131,25 +131,23 @@ def is_ordinary(fact: OpenFact) -> bool:
 
 def _from_the_end(call: OpenOperation) -> Common | None:
     """The sums from each index to the end, `x.flip(d).cumsum(d).flip(d)`: a sum of all elements less those before."""
-    chain: list[Node] = []
     node: Any = call.node
+    dims: list[set[int]] = []
     for name in ("flip", "cumsum", "flip"):
         if not isinstance(node, Node) or operator_of(node) != name or len(node.args) != 2 or node.kwargs:
             return None
-        chain.append(node)
+        given: Any = node.args[1]
+        dims.append({d % call.rank for d in ([given] if isinstance(given, int) else given)})
         node = node.args[0]
-    fact, rank = call.fact(node), call.rank
-    dims = [{d % rank for d in ([x] if isinstance(x, int) else x)} for x in (one.args[1] for one in chain)]  # type: ignore[union-attr, operator]
     if len(dims[0]) != 1 or not dims[0] == dims[1] == dims[2]:
         return None
+    (dim,) = dims[0]
+    fact = with_single_axis(call.fact(node), dim)
     if call.dtype is not torch.int64 and not (call.dtype.is_floating_point and call.dtype is fact.dtype):
         return None
-    (dim,) = dims[0]
-    fact = with_single_axis(fact, dim)
     if not fact.dims[dim] or not is_ordinary(fact) or fact.dims != call.operand.dims:
         return None
-    labels = tuple(None if d == dim else d for d in range(rank))
-    return Common((call.node,), _before(call, fact, dim), labels)
+    return Common((call.node,), _before(call, fact, dim), tuple(None if d == dim else d for d in range(call.rank)))
 
 
 def _before(call: OpenOperation, fact: OpenFact, dim: int) -> OpenFact:
