@@ -206,7 +206,12 @@ def _clamped(step: Step) -> Derived:
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
     inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))
-    return Derived(Predicates(same=fact.same, ordinary=fact.ordinary if inside else FALSE))
+    zero, ordinary = FALSE, fact.ordinary if inside else FALSE
+    if inside and isinstance(low, int | float) and is_ordinary(low):  # of any lower number, the bound
+        ordinary = fact.at_most_ordinary
+        not_above = low == 0 and (high is None or (isinstance(high, int | float) and high >= 0))
+        zero = some(fact.zero, fact.hidden) if not_above else FALSE
+    return Derived(Predicates(same=fact.same, zero=zero, ordinary=ordinary))
 
 
 def _is_small(bound: Any, sign: int) -> bool:
@@ -336,7 +341,8 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
     if name in ("maximum", "max"):
         ordinary = some(every(a.ordinary, some(b.ordinary, b.hidden)), every(b.ordinary, a.hidden))
         hidden = every(a.hidden, b.hidden)
-        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
+        zero = some(every(a.zero, some(b.zero, b.hidden)), every(b.zero, a.hidden))
+        return Predicates(zero=zero, hidden=hidden, ordinary=ordinary, low=low)
     hidden = some(every(a.hidden, some(b.hidden, b.ordinary)), every(b.hidden, some(a.hidden, a.ordinary)))
     if hidden is not FALSE:
         step.assume(finite_scores())

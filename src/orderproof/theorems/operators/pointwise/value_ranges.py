@@ -213,7 +213,8 @@ def _quotient(a: Ranges, b: Ranges) -> Ranges:
 
 
 def _larger(a: Ranges, b: Ranges) -> Ranges:
-    return Ranges(a.hidden & b.hidden, a.zero & b.zero, a.unbounded | b.unbounded, _low(a, b))
+    zero = disjunction(a.zero & b.zero, a.zero & b.hidden, b.zero & a.hidden)  # next to zero, a mask is less
+    return Ranges(a.hidden & b.hidden, zero, a.unbounded | b.unbounded, _low(a, b))
 
 
 def _smaller(a: Ranges, b: Ranges) -> Ranges:
