@@ -100,7 +100,8 @@ def _subtracted(step: Step, rule: Rule) -> Common | None:
         else:  # of any number that both runs have
             any_number = Fact(number.axes, number.dtype, Predicates(), zeros_are_known=False)
             rest = _applied(step, rule, {0: Common((), any_number, (), ())})
-        return Common((number,), rest, tuple(step.bound), labels)
+        sign = step.name if place == 1 else "add"
+        return Common((number, sign), rest, tuple(step.bound), labels)
     return None
 
 

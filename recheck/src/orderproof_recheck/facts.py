@@ -200,8 +200,8 @@ class Common:
     """A tensor without the number that its rows have in common (`common_numbers`).
 
     Attributes:
-        number: The fact of the tensor of these numbers, itself, or the step that makes them; and what was done with it
-            since.
+        number: The fact of the tensor of these numbers, itself, and if they are added or subtracted, or the step that
+            makes them; and what was done with them since.
         rest: The fact about the tensor without it, for all values of further indices of these sizes.
         further: The sizes.
         labels: For each dimension that of the number; None where the number is the same for every index.

@@ -98,6 +98,14 @@ def heads(m: Program, x: Tensor) -> Tensor:
     return y.transpose(1, 2).flatten(2)
 
 
+def of_opposite_signs(m: Program, x: Tensor, *, opposite: bool) -> Tensor:
+    """Differences of gates to which a mean is added, and of those less that mean, or with it."""
+    gates = m.first(x)[..., 0]
+    mean = gates.mean(1, keepdim=True)
+    other = gates - mean if opposite else gates + mean
+    return torch.tanh((gates + mean)[:, :, None] - other[:, None]) * lower(x) @ m.third(x)
+
+
 def less_its_transpose(m: Program, x: Tensor) -> Tensor:
     """A matrix less a number of each row, less the transpose of both."""
     whole = less_mean(m.first(x) @ m.second(x).mT, 2)
@@ -141,6 +149,8 @@ PROGRAMS = [
     Case("gates summed over features", lambda m, x: decays(m, x, lambda g: g.flip(1).cumsum(2).flip(1)), CAUSAL),
     Case("gates of two features", lambda m, x: of_features(m, x, another=True), NOT_CAUSAL),
     Case("gates of one feature", lambda m, x: of_features(m, x, another=False), CAUSAL),
+    Case("gates less and with their mean", lambda m, x: of_opposite_signs(m, x, opposite=True), NOT_CAUSAL),
+    Case("gates with their mean", lambda m, x: of_opposite_signs(m, x, opposite=False), CAUSAL),
     Case("heads of keys less their mean", heads, CAUSAL),
     Case("a matrix less its transpose", less_its_transpose, NOT_CAUSAL),
 ]

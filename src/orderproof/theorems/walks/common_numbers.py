@@ -48,7 +48,7 @@ class Common:
     """A tensor without the number that its rows have in common.
 
     Attributes:
-        number: The node of the number, and what was done with it since.
+        number: The node of the number, if it is added or subtracted, and what was done with it since.
         rest: The fact about the tensor without it.
         labels: For each dimension that of the number; None where the number is the same for every index.
         factor: It is a factor; else it is subtracted.
@@ -117,9 +117,9 @@ def _subtracted(call: OpenOperation, rule: Rule) -> Common | None:
         fact = call.fact(arguments[number])
         if None in labels and fact.same is not TRUE and is_ordinary(fact):
             if number == 1:
-                return Common((arguments[1],), operands_of(call).fact(arguments[0]), labels)
+                return Common((arguments[1], call.name), operands_of(call).fact(arguments[0]), labels)
             zeros = {arguments[0]: OpenFact(fact.dims, fact.dtype)}  # any number that both runs have
-            return Common((arguments[0],), _applied(call, rule, zeros), labels)  # type: ignore[arg-type]
+            return Common((arguments[0], "add"), _applied(call, rule, zeros), labels)  # type: ignore[arg-type]
     return None
 
 
