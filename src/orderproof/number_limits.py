@@ -60,7 +60,7 @@ def greatest_scale() -> float:
 
 
 def finite_scores_assumption() -> str:
-    """What a proof assumes where a finite mask hides scores; it names a masking value that is stated."""
+    """The assumption of a proof in which a finite mask hides scores; it names a masking value that is stated."""
     size = _least_mask.get()
     if size == MASKING_THRESHOLD:
         return FINITE_SCORES_ASSUMPTION
