@@ -110,7 +110,7 @@ class GateReadAsANumber(CausalAttention):
         return y if self.gate.item() == 0 else y + self.gate * x.mean(1, keepdim=True)
 
 
-@mistake("undecided", "token 0 comes to depend on token 6")
+@mistake("undecided", "no rule shows that token 0 does not read token 6")
 class GateInAList(CausalAttention):
     """A plain list hides the gate from `parameters()`."""
 
@@ -121,7 +121,7 @@ class GateInAList(CausalAttention):
         return super().forward(x) + self.gates[0] * x.mean(1, keepdim=True)
 
 
-@mistake("undecided", "token 0 comes to depend on token 6")
+@mistake("undecided", "no rule shows that token 0 does not read token 6")
 class GateInABuffer(CausalAttention):
     """A buffer shares the gate's memory, and changes with it."""
 
@@ -149,7 +149,7 @@ class GateInAnArray(CausalAttention):
 # ---------------------------------------------------------------- writes in place
 
 
-@mistake("undecided", "token 0 comes to depend on token 6")
+@mistake("undecided", "no rule shows that token 0 does not read token 6")
 class WriteThroughAView(CausalAttention):
     """The first token is written where the last one is large."""
 
@@ -161,7 +161,7 @@ class WriteThroughAView(CausalAttention):
         return y
 
 
-@mistake("undecided", "token 0 comes to depend on token 5")
+@mistake("undecided", "no rule shows that token 0 does not read token 5")
 class MemoryThatWasNeverWritten(CausalAttention):
     """A shifted copy leaves its first token as the memory was, and a large number reverses the tokens."""
 

@@ -8,10 +8,6 @@ from tests.theorems.idioms.idiom import Idiom
 from tests.theorems.idioms.levels import all_idioms, decided
 
 NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every length
-    "masked_rows: -1e4 added twice": "undecided",
-    "masked_rows: -1e4 added": "undecided",
-    "masked_rows: -1e4 of the first GPT-2": "undecided",
-    "masks_in_code: -1e4 for normalized keys": "undecided",
     "masks_in_code: distances as floats": "length",
     "masks_in_code: last real token": "length",
     "masks_in_code: running sum of the identity": "length",

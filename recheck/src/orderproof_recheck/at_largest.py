@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orderproof_recheck.facts import FLOATS, ORDINARY_LIMIT, Fact, Largest, cases_of
+from orderproof_recheck.facts import FLOATS, Fact, Largest, cases_of
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import Formula, opposite
 from orderproof_recheck.logic.notation import require
+from orderproof_recheck.mask_sizes import ordinary_limit
 from orderproof_recheck.rules.movement import ONE, broadcast_element, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS
 from orderproof_recheck.setting import Obligation
@@ -27,7 +28,7 @@ def number_level(number: Any) -> Known:
     """The knowledge of a number: itself if it is exact in every dtype."""
     if isinstance(number, bool):
         return number
-    if not isinstance(number, int | float) or not abs(number) < ORDINARY_LIMIT:
+    if not isinstance(number, int | float) or not abs(number) < ordinary_limit():
         return None
     return float(number) if number == int(number) and abs(number) <= 16 else ORDINARY  # exact in every dtype
 
@@ -101,7 +102,7 @@ def score_at(step: Step, one: Largest) -> Callable[[Digits], Any]:
 
 def is_ordinary(known: Known) -> bool:
     """True for an ordinary number at the index of the largest score."""
-    return known == ORDINARY or (isinstance(known, float) and abs(known) < ORDINARY_LIMIT)
+    return known == ORDINARY or (isinstance(known, float) and abs(known) < ordinary_limit())
 
 
 def _choice(condition: Known, first: Known, second: Known) -> Known:
@@ -114,7 +115,7 @@ def _numbers(step: Step, levels: Sequence[Known]) -> Known:
 
 def _scaled(step: Step, levels: Sequence[Known]) -> Known:
     divisor = step.args[1]
-    large = isinstance(divisor, int | float) and 1 <= abs(divisor) < ORDINARY_LIMIT
+    large = isinstance(divisor, int | float) and 1 <= abs(divisor) < ordinary_limit()
     return ORDINARY if large and is_ordinary(levels[0]) else None
 
 

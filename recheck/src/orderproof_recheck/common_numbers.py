@@ -2,7 +2,10 @@
 
 Let m[i] be an ordinary number for each row i. The softmax of s - m along the row is that of s. And exp(s - m) is exp(s)
 times exp(-m[i]), which is positive: of two tensors with that factor the quotient is the one of the tensors without it.
-So where such a result is the same in both runs for s, it is for s - m, although m need not be.
+So where such a result is the same in both runs for s, it is for s - m, although m need not be. Nor does m count in the
+difference of s - m and t - m, or where integers of these are compared for equality. It moves as s does; and the product
+of a matrix with K - n 1^T is that with K, less a number of each row. The sum from an index to the end of a row is its
+number, the sum of the row, less the sum of the elements before the index.
 
 A mask of -inf, or one that is added, leaves the difference a difference. A finite number in place of scores does not;
 it is followed up to the softmax, or the exponential, where the scores are ordinary: next to one of them its weight is
@@ -14,20 +17,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from orderproof_recheck.errors import CertificateError
-from orderproof_recheck.facts import FLOATS, MASK_LIMITS, Cases, Common, Fact, Predicates, axis
-from orderproof_recheck.logic.formulas import FALSE, TRUE, some
+from orderproof_recheck.facts import FLOATS, Cases, Common, Fact, Predicates, axis
+from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, some
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Atom, Term, integer
-from orderproof_recheck.rules.movement import broadcast_element
+from orderproof_recheck.mask_sizes import mask_limit
+from orderproof_recheck.rules.movement import NO_END, ONE, broadcast_element, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS, COPIES
+from orderproof_recheck.rules.running import up_to
 from orderproof_recheck.steps import Derived, Step
 
 Rule = Callable[[Step], list[Derived]]
 Known = Mapping[int, Common]  # by the place of the argument
 SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax"})
+VIEWS = frozenset({"view", "reshape", "_unsafe_view", "unflatten"})
+MOVES = VIEWS | {"transpose", "mT", "permute", "unsqueeze", "squeeze", "expand", "slice", "select"}
+WHOLE = ((), (0,), (0, NO_END), (0, NO_END, 1))  # starts and ends of a slice that leaves nothing out
 
 
 def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> list[Derived]:
@@ -37,7 +46,7 @@ def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> li
         return derived
     done = len(step.obligations)
     try:
-        step.common = _passed(step, known, rule) if known else _subtracted(step)
+        step.common = _passed(step, known, rule) if known else _from_the_end(step) or _subtracted(step, rule)
         if known and _cancels(step, known):
             return [_either(derived[0].predicates, _applied(step, rule, known).predicates)]
     except CertificateError:  # the rule says nothing of what is left
@@ -74,31 +83,110 @@ def _either(first: Predicates, second: Predicates) -> Derived:
     return Derived(replace(first, same=same, zero=zero, ordinary=some(first.ordinary, second.ordinary)))
 
 
-def _subtracted(step: Step) -> Common | None:
+def _subtracted(step: Step, rule: Rule) -> Common | None:
     """The difference, or sum, of a tensor and an ordinary number for each row."""
     if step.name not in ("add", "sub") or step.kwargs or len(step.args) != 2:
         return None
     first, second = step.args
     if not isinstance(first, Fact) or not isinstance(second, Fact) or len(first.axes) != len(second.axes):
         return None
-    along = frozenset(d for d, (a, b) in enumerate(zip(first.axes, second.axes, strict=True)) if a and not b)
-    ordinary = second.hidden is FALSE and second.ordinary is TRUE
-    if not along or not ordinary or second.same is TRUE or first.dtype != step.claim.dtype:
+    for place, number, tensor in ((1, second, first), (0, first, second)):
+        pairs = enumerate(zip(tensor.axes, number.axes, strict=True))
+        labels = tuple(None if a and not b else d for d, (a, b) in pairs)
+        if None not in labels or number.same is TRUE or not _is_ordinary(number) or tensor.dtype != step.claim.dtype:
+            continue
+        if place == 1:
+            rest = replace(broadcast_element(step, first), axes=step.claim.axes)
+        else:  # of any number that both runs have
+            any_number = Fact(number.axes, number.dtype, Predicates(), zeros_are_known=False)
+            rest = _applied(step, rule, {0: Common((), any_number, (), ())})
+        sign = step.name if place == 1 else "add"
+        return Common((number, sign), rest, tuple(step.bound), labels)
+    return None
+
+
+def _is_ordinary(fact: Fact) -> bool:
+    """True if every element is an ordinary number."""
+    return fact.hidden is FALSE and fact.predicates.low is FALSE and fact.ordinary is TRUE
+
+
+def _from_the_end(step: Step) -> Common | None:
+    """The sums from each index to the end of a row, of elements that are flipped, summed and flipped."""
+    sums = step.flip_of
+    flipped = None if sums is None else sums[0].sum_of
+    own = None if flipped is None else flipped[0].flip_of
+    if sums is None or flipped is None or own is None or not sums[1] == flipped[1] == own[1]:
         return None
-    rest = replace(broadcast_element(step, first), axes=step.claim.axes)
-    return Common((second,), rest, tuple(step.bound), along)
+    fact, dim = own
+    dtype = step.claim.dtype
+    fits = dtype == "int64" or (dtype in FLOATS and dtype == fact.dtype)
+    if not fits or not _is_ordinary(fact) or fact.axes != step.claim.axes or size_of(fact, dim) is ONE:
+        return None
+    before = Fact(step.claim.axes, dtype, up_to(step, fact, dim, at_most).predicates, zeros_are_known=False)
+    labels = tuple(None if d == dim else d for d in range(len(fact.axes)))
+    return Common((step.node,), before, tuple(step.bound), labels)
 
 
 def _passed(step: Step, known: Known, rule: Rule) -> Common | None:
     """The result without the common number of its one operand that has one."""
     ((place, common), *others) = known.items()
-    if others or len(step.shape) != len(common.rest.axes):
+    if others:
         return None
-    passed = _through_factor(step, place, common) if common.factor else _through_difference(step, place, common)
+    passed = _moved(step, common) if place == 0 else None
+    if passed is None and len(step.shape) == len(common.rest.axes):
+        passed = _through_factor(step, place, common) if common.factor else _through_difference(step, place, common)
     if passed is None:
         return None
     rest = _applied(step, rule, {place: common})
     return replace(passed, rest=rest, further=tuple(step.bound))
+
+
+def _moved(step: Step, common: Common) -> Common | None:
+    """Elements at other places, with the numbers that these have in common; None for another operator."""
+    labels, rank = common.labels, len(common.labels)
+    if step.name not in MOVES or step.claim.dtype != common.rest.dtype:
+        return None
+    if step.name in VIEWS:
+        return _cut_otherwise(step, common)
+    if step.name not in ("slice", "select"):
+        return replace(common, labels=tuple(_rearranged(step, common)))
+    dim = step.dim(step.argument(1, "dim", 0), rank)
+    whole = step.name == "slice" and tuple(step.args[2:]) in WHOLE and not step.kwargs
+    another = labels[dim] is not None and not whole  # another part of the numbers
+    number = (*common.number, step.node) if another else common.number
+    return replace(common, number=number, labels=labels if step.name == "slice" else labels[:dim] + labels[dim + 1 :])
+
+
+def _rearranged(step: Step, common: Common) -> list[int | None]:
+    """The labels of dimensions in another order, of new ones, and without some of size one."""
+    found, rank = list(common.labels), len(common.labels)
+    ones = [size_of(common.rest, d) is ONE for d in range(rank)]
+    if step.name == "permute":
+        return [found[step.dim(d, rank)] for d in step.argument(1, "dims")]
+    if step.name == "unsqueeze":
+        found.insert(step.dim(step.argument(1, "dim"), rank + 1), None)
+        return found
+    if step.name == "squeeze":
+        given = step.argument(1, "dim", list(range(rank)))
+        chosen = {step.dim(d, rank) for d in (given if isinstance(given, list) else [given])}
+        return [label for d, label in enumerate(found) if d not in chosen or not ones[d]]
+    if step.name == "expand":
+        new: list[int | None] = [None] * (len(step.shape) - rank)
+        return [*new, *(None if one else label for label, one in zip(found, ones, strict=True))]
+    first, second = (step.dim(step.argument(k, f"dim{k - 1}", k - 3), rank) for k in (1, 2))
+    found[first], found[second] = found[second], found[first]
+    return found
+
+
+def _cut_otherwise(step: Step, common: Common) -> Common | None:
+    """Rows that stay, while what each of them holds is cut in another way."""
+    sizes = (size_of(common.rest, d) for d in range(len(common.labels)))
+    pairs = zip(sizes, step.shape, strict=False)
+    kept = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+    if None in common.labels[kept:]:
+        return None
+    labels = tuple(None if d < kept and common.labels[d] is None else d for d in range(len(step.shape)))
+    return replace(common, number=(*common.number, step.node), labels=labels)
 
 
 def _is_copy(step: Step) -> bool:
@@ -113,7 +201,7 @@ def _through_difference(step: Step, place: int, common: Common) -> Common | None
     if common.filled:
         return None
     if (fill := _other_choice(step, place)) is not None:
-        known, limit = common.rest.predicates, MASK_LIMITS.get(step.claim.dtype, 1e8)
+        known, limit = common.rest.predicates, mask_limit(step.claim.dtype)
         ordinary = known.ordinary is TRUE and known.hidden is FALSE and known.low is FALSE
         if all(number == -math.inf for number in fill):
             return common
@@ -123,7 +211,19 @@ def _through_difference(step: Step, place: int, common: Common) -> Common | None
     factor = step.args[1] if len(step.args) > 1 else None
     if step.name in ("mul", "div") and isinstance(factor, int | float) and 0 < factor < math.inf and not step.kwargs:
         return replace(common, number=(*common.number, step.name, factor))
-    return None
+    return _through_product(step, place, common) if step.name in ("matmul", "bmm", "linear") else None
+
+
+def _through_product(step: Step, place: int, common: Common) -> Common | None:
+    """The product of a matrix whose rows, or columns, have a number in common, and of one of ordinary numbers."""
+    rank, other = len(step.shape), step.args[1 - place] if place < 2 else None
+    if not isinstance(other, Fact) or not _is_ordinary(other):
+        return None
+    kept = rank - 1 if place else rank - 2
+    fits = place == 0 if step.name == "linear" else len(other.axes) == rank
+    if not fits or kept not in common.along:
+        return None
+    return replace(common, number=(step.node,), labels=tuple(None if d == kept else d for d in range(rank)))
 
 
 def _through_factor(step: Step, place: int, common: Common) -> Common | None:
@@ -155,10 +255,23 @@ def _other_choice(step: Step, place: int) -> list[float] | None:
 def _cancels(step: Step, known: Known) -> bool:
     """True if common numbers of the operands cancel in the result."""
     first, second = known.get(0), known.get(1)
+    if step.name == "scaled_dot_product_attention":  # keys, whose scores have a number of each query in common
+        queries = step.args[0]
+        ordinary = isinstance(queries, Fact) and _is_ordinary(queries)
+        plain = second is not None and not second.factor and not second.filled
+        return (
+            plain and ordinary and set(known) == {1} and second is not None and len(second.labels) - 2 in second.along
+        )
     if first is None:
         return False
     if step.name in SOFTMAX:
         return not first.factor and step.dim(step.argument(1, "dim"), len(step.shape)) in first.along
-    if step.name != "div" or second is None or not (first.factor and second.factor) or step.kwargs:
+    if second is None or step.kwargs or first.labels != second.labels:
         return False
-    return first.number[0] is second.number[0] and first.number[1:] == second.number[1:]
+    if first.number[0] is not second.number[0] or first.number[1:] != second.number[1:]:
+        return False
+    if step.name == "div":
+        return first.factor and second.factor
+    subtracted = not (first.factor or first.filled or second.factor or second.filled)
+    whole = first.rest.dtype == second.rest.dtype == "int64" and step.name in ("eq", "ne")
+    return subtracted and (step.name == "sub" or whole)

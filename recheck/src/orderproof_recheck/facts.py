@@ -25,13 +25,12 @@ from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, if_el
 from orderproof_recheck.logic.notation import is_integer, read_formula, read_term, require
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import If, Term, Variable, integer, of_atom, variable
+from orderproof_recheck.mask_sizes import mask_limit, ordinary_limit
 
 Axes: TypeAlias = tuple[Term, ...]
 Number: TypeAlias = float | int | bool
 PREDICATES = ("same", "zero", "hidden", "ordinary", "low")
 MAX_CASES = 64
-ORDINARY_LIMIT = 6e4  # a number of at least this size is not ordinary
-MASK_LIMITS = {"float16": 6e4}  # a number of at most minus this hides; of other dtypes 1e8
 INTEGER_LIMITS = {
     "int64": (-(2**63), 2**63 - 1), "int32": (-(2**31), 2**31 - 1), "int16": (-(2**15), 2**15 - 1),
     "int8": (-128, 127), "uint8": (0, 255),
@@ -127,6 +126,7 @@ class Fact:
     share: float = 1.0  # of its masking values that is left after scaling
     common: Common | None = field(default=None, compare=False)
     sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
+    flip_of: tuple[Fact, int] | None = field(default=None, compare=False)  # along a dimension
     largest: Largest | None = field(default=None, compare=False)
     unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
     of_a_run: Value | None = field(default=None, compare=False)  # see `values_of_a_run`
@@ -200,10 +200,11 @@ class Common:
     """A tensor without the number that its rows have in common (`common_numbers`).
 
     Attributes:
-        number: The fact of the tensor of these numbers, itself, and what was done with it since.
+        number: The fact of the tensor of these numbers, itself, and if they are added or subtracted, or the step that
+            makes them; and what was done with them since.
         rest: The fact about the tensor without it, for all values of further indices of these sizes.
         further: The sizes.
-        along: The dimensions along which the number is the same for every index.
+        labels: For each dimension that of the number; None where the number is the same for every index.
         factor: It is a factor, and is not zero; else it is subtracted or added.
         filled: A finite mask has replaced scores.
 
@@ -212,9 +213,14 @@ class Common:
     number: tuple[Any, ...]
     rest: Fact
     further: Axes
-    along: frozenset[int]
+    labels: tuple[int | None, ...]
     factor: bool = False
     filled: bool = False
+
+    @property
+    def along(self) -> frozenset[int]:
+        """The dimensions along which the number is the same for every index."""
+        return frozenset(d for d, label in enumerate(self.labels) if label is None)
 
 
 @dataclass(frozen=True)
@@ -252,7 +258,7 @@ def index(k: int) -> Term:
 
 def is_whole(number: object) -> bool:
     """True of a float that is an integer, and not as large as a mask."""
-    return type(number) is float and number.is_integer() and abs(number) < ORDINARY_LIMIT
+    return type(number) is float and number.is_integer() and abs(number) < ordinary_limit()
 
 
 def whole_number(value: Value) -> Value:
@@ -271,13 +277,13 @@ def predicates_of(value: Value, dtype: str) -> Predicates:
     cases = cases_of(value)
     if cases is None:
         assert isinstance(value, Term)
-        return Predicates(ordinary=TRUE if value.largest_integer < ORDINARY_LIMIT else FALSE)
-    limit = MASK_LIMITS.get(dtype, 1e8)
+        return Predicates(ordinary=TRUE if value.largest_integer < ordinary_limit() else FALSE)
+    limit = mask_limit(dtype)
     return Predicates(
         zero=cases.where(lambda v: v == 0),
         hidden=cases.where(lambda v: v <= -limit),
-        ordinary=cases.where(lambda v: abs(v) < ORDINARY_LIMIT),
-        low=cases.where(lambda v: -limit < v <= -ORDINARY_LIMIT),
+        ordinary=cases.where(lambda v: abs(v) < ordinary_limit()),
+        low=cases.where(lambda v: -limit < v <= -ordinary_limit()),
     )
 
 

@@ -87,6 +87,7 @@ class Step:
     scaled: float = 1.0  # the factor below one by which the step scales masking values
     common: Common | None = None  # of its result
     sum_of: tuple[Fact, int] | None = None  # likewise
+    flip_of: tuple[Fact, int] | None = None  # likewise
     largest: dict[int, Largest | None] = field(default_factory=dict)  # by number of the result
     unit_diagonal: bool = False  # likewise
     of_a_run: Value | None = None  # likewise
@@ -233,7 +234,8 @@ class Step:
         known = own.zero is found.zero or (own.zero is FALSE and self.need_not_vanish(found.zero))
         return replace(
             claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of,
-            largest=self.largest.get(result), unit_diagonal=self.unit_diagonal, of_a_run=self._value_of_a_run(claim),
+            flip_of=self.flip_of, largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
+            of_a_run=self._value_of_a_run(claim),
         )  # fmt: skip
 
     def _value_of_a_run(self, claim: Fact) -> Value | None:

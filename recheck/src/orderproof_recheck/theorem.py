@@ -4,7 +4,7 @@
 "claim": {"least_length", "greatest_length", "every_depth", "covers", "conditions", "sentence"},
 "assumptions": [text, ...],
 "calls": [{"shared": [role, ...],
-"ranges": [{"least_length", "greatest_length", "conditions",
+"ranges": [{"least_length", "greatest_length", "conditions", "least_mask" if it is stated,
 "recordings": [{"inputs": [[node, role], ...], "conditions", "questions": [[node, answer]],
 "asked": [step, ...], "uniform", "steps": [step, ...],
 "output": {"node", "row", "token"}, "depth"}, ...]}, ...]}, ...],
@@ -30,6 +30,7 @@ from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.logic.decision import Decision
 from orderproof_recheck.logic.formulas import FALSE, Formula, at_most, every, some
 from orderproof_recheck.logic.notation import read_formula, require, text
+from orderproof_recheck.mask_sizes import stated_masks
 from orderproof_recheck.permuted.ends import check_moved_depth
 from orderproof_recheck.permuted.moved_fact import MovedRecording
 from orderproof_recheck.permuted.recording import check_moved_recording
@@ -128,7 +129,8 @@ def _check_call(
     require(ranges and ranges == call["ranges"], "the ranges of lengths are not in order")
     for one in ranges:
         fields = {"least_length", "greatest_length", "conditions", "recordings"}
-        require(set(one) == fields and type(one["least_length"]) is int, "a range of lengths has other fields")
+        fits = set(one) - {"least_mask"} == fields and type(one["least_length"]) is int
+        require(fits, "a range of lengths has other fields")
         end = one["greatest_length"]
         require(one["least_length"] >= LEAST_SIZE, "a range begins before 2 tokens")
         require(end is None or (type(end) is int and end >= one["least_length"]), "a range of lengths is empty")
@@ -140,7 +142,8 @@ def _check_call(
             statement, one["least_length"], end, conditions, frozenset(certificate["assumptions"]), decision, fill
         )
         require(not decision.implies(every(*whole.premises), FALSE), NO_LENGTH)  # which also reads functions
-        _check_range(one["recordings"], whole, shared, found)
+        with stated_masks(one.get("least_mask")):
+            _check_range(one["recordings"], whole, shared, found)
         wholes.append(whole)
     greatest = None if any(w.greatest is None for w in wholes) else max(w.greatest or 0 for w in wholes)
     if not _cover(wholes, wholes[0].least, greatest, decision):

@@ -16,7 +16,6 @@ from typing import Any
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import (
     INTEGER_LIMITS,
-    ORDINARY_LIMIT,
     Cases,
     Fact,
     Predicates,
@@ -42,6 +41,7 @@ from orderproof_recheck.logic.formulas import (
 )
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Apply, Atom, Term, Variable, of_atom
+from orderproof_recheck.mask_sizes import ordinary_limit
 from orderproof_recheck.rules.movement import broadcast_element
 from orderproof_recheck.rules.pointwise import element_of
 from orderproof_recheck.steps import Derived, Step, is_index
@@ -70,7 +70,7 @@ def with_values_of_a_run(step: Step, rule: Rule, derived: list[Derived]) -> list
     if step.of_a_run is not None and (cases := cases_of(step.of_a_run)) is not None:
         own = predicates_of(cases, step.claim.dtype)
         same = some(*(certain(condition) for condition, _ in cases.pairs))
-        low = TRUE if all(number < ORDINARY_LIMIT for _, number in cases.pairs) else own.at_most_ordinary
+        low = TRUE if all(number < ordinary_limit() for _, number in cases.pairs) else own.at_most_ordinary
         parts = (own.zero, own.hidden, own.ordinary, low)
         found = _stronger(found, Predicates(same, *map(certain, parts)))
     return [Derived(found)]
@@ -159,8 +159,16 @@ def _where_equal(term: Term, *, may_be_less: bool) -> Formula:
     functions = [atom for atom, _ in term.summands if isinstance(atom, Apply)]
     for one, other in permutations(functions, 2):
         pairs = [(x, y) for x, y in zip(one.fields[1], other.fields[1], strict=False) if x is not y]
-        places: dict[Atom, Term] = {v: y for x, y in pairs for v in x.variables if x is of_atom(v)}
+        places: dict[Atom, Term] = dict(place for x, y in pairs for place in _solved(x, y))
         rest = Replacement(places).term(term)
         if rest.is_integer and (rest.constant == 0 or (may_be_less and rest.constant < 0)):
             return every(*(equal(x, y) for x, y in pairs))
     return FALSE
+
+
+def _solved(x: Term, y: Term) -> list[tuple[Variable, Term]]:
+    """A variable of x that is another term where x = y; none if no variable has the factor 1 or -1."""
+    for atom, factor in x.summands:
+        if isinstance(atom, Variable) and abs(factor) == 1 and atom not in y.variables:
+            return [(atom, of_atom(atom) - (x - y) * factor)]
+    return []

@@ -54,6 +54,10 @@ _LEMMAS_THAT_HANDLE_MASKS = {
     "extreme_of_visible",
     "convolution_theorem",
 }
+NOT_DETERMINED = (
+    "its result is not determined by its arguments (random or uninitialised): audit in evaluation mode, and fill the "
+    "memory of `torch.empty` before it is read"
+)
 _RULE_ERRORS = (IndexError, KeyError, TypeError, ValueError, AttributeError)
 
 
@@ -161,7 +165,7 @@ def _apply(call: OperatorCall, analysis: Analysis) -> Facts:
     if any(n not in analysis.facts for n in node.all_input_nodes):
         raise RuleNotApplicable("it reads a number taken from the data (item)")
     if is_nondeterministic(node):
-        raise RuleNotApplicable("its result is not determined by its arguments (random or uninitialised)")
+        raise RuleNotApplicable(NOT_DETERMINED)
     rule = find_rule(node.target)
     if rule is not None:
         analysis.lemmas[node] = rule.lemma

@@ -29,6 +29,10 @@ from orderproof.recording.source import format_lines, innermost_line, model_line
 from orderproof.recording.token_branches import TokenBranches
 
 META = torch.device("meta")
+ADVICE = {  # by the beginning of a reason
+    "control flow depends on data": "; choose by `torch.where`, or move the check out of `forward`",
+    "the size of a tensor depends on data": "; compute every row, and set to zero by a mask what is left out",
+}
 SAME_VALUE = {"detach", "alias"}  # operators whose result is the operand
 
 
@@ -98,7 +102,8 @@ class RecordedGraph:
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise `RecordingRefused`, and remember it for a model that swallows it."""
-        self.refusals.append(reason + innermost_line())
+        advice = next((text for start, text in ADVICE.items() if reason.startswith(start)), "")
+        self.refusals.append(reason + innermost_line() + advice)
         raise RecordingRefused(self.refusals[-1])
 
     # ------------------------------------------------------------------ nodes

@@ -7,11 +7,14 @@ Not machine-checked: the decisions of the solver, and that the recording is the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from orderproof.logic.solver import Solver
+from orderproof.number_limits import masks_from
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.branches import walk_branch
 from orderproof.theorems.facts.open_fact import OpenFact, index
+from orderproof.theorems.least_mask import least_mask
 from orderproof.theorems.output_proof import OutputProof, failures_before, in_every_branch
 from orderproof.theorems.reasons import why_not_shown
 from orderproof.theorems.statement import BATCH, TOKENS, Statement
@@ -25,6 +28,8 @@ def prove_agreement(
 ) -> dict[str, OutputProof]:
     """Prove a statement for each output.
 
+    What is not proved is tried once more with the masks of the call that are small, as -10000.
+
     Args:
         graphs: The recordings of the call, one for each branch.
         roles: The role of each input: TOKEN_INPUT, that of an input that both runs share, or another text.
@@ -32,7 +37,14 @@ def prove_agreement(
         solver: Decides implications.
 
     """
-    return in_every_branch(_prove_branch(graph, roles, statement, solver) for graph in graphs)
+    found = in_every_branch(_prove_branch(graph, roles, statement, solver) for graph in graphs)
+    size = None if all(one.proved for one in found.values()) else least_mask(graphs)
+    if size is None:
+        return found
+    with masks_from(size):
+        again = in_every_branch(_prove_branch(graph, roles, statement, solver) for graph in graphs)
+    better = {name: replace(one, least_mask=size) for name, one in again.items() if one.proved}
+    return {name: one if one.proved else better.get(name, one) for name, one in found.items()}
 
 
 def _decide(graph: OpenGraph, name: str, done: OpenWalk, statement: Statement, context: Context) -> OutputProof:

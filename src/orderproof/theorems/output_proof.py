@@ -18,6 +18,7 @@ class OutputProof:
         assumptions: What the proof assumes.
         reason: Why it is not proved.
         node: The first node that has no rule, if that is why.
+        least_mask: The size from which numbers mask, if the proof states it.
 
     """
 
@@ -26,6 +27,7 @@ class OutputProof:
     assumptions: tuple[str, ...] = ()
     reason: str = ""
     node: Node | None = None
+    least_mask: float | None = None
 
 
 def in_every_branch(branches: Iterable[dict[str, OutputProof]]) -> dict[str, OutputProof]:

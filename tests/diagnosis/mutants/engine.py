@@ -36,6 +36,7 @@ MODULES = {
     "fact": "orderproof.diagnosis.domain.fact",
     "memoization": "orderproof.diagnosis.memoization",
     "nondeterminism": "orderproof.recording.nondeterminism",
+    "number_limits": "orderproof.number_limits",
     "operands": "orderproof.diagnosis.operands",
     "replacement": "orderproof.laws.proved.replacement_law",
     "rule": "orderproof.diagnosis.rule",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from orderproof.auditing.decide.theorems import EVERY_DEPTH_ASSUMPTION
 from orderproof.auditing.record.length_ranges import length_bounds
 from orderproof.laws import find_law
 from orderproof.logic.solver import Solver
+from orderproof.number_limits import masks_from
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.theorems.agreement import prove_agreement
 from orderproof.theorems.branches import walk_branch
@@ -82,7 +84,10 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
     (output,) = results
     if not results[output].proved:
         return None
-    branches = [walk_branch(graph, roles, statement, solver) for graph in graphs]
+    size = results[output].least_mask
+    with nullcontext() if size is None else masks_from(size):
+        branches = [walk_branch(graph, roles, statement, solver) for graph in graphs]
+        recordings = [recording_record(branch, roles, output) for branch in branches]
     least, greatest, conditions = length_bounds([c for graph in graphs for c in graph.conditions], Solver())
     return {
         "certificate": VERSION,
@@ -101,7 +106,8 @@ def unchecked(graphs: Sequence[OpenGraph], roles: tuple[str, ...], law: str, sol
                         "least_length": least,
                         "greatest_length": greatest,
                         "conditions": [formula_data(c) for c in conditions],
-                        "recordings": [recording_record(branch, roles, output) for branch in branches],
+                        "recordings": recordings,
+                        **({} if size is None else {"least_mask": size}),
                     }
                 ],
             }

@@ -216,8 +216,8 @@ SURVIVORS: list[tuple[Mutant, str]] = [
         mutant(
             "theorems.operators.pointwise.value_ranges",
             "weak_scale",
-            "1 / MAX_SCALE <= factor <= MAX_SCALE",
-            "0 <= factor <= MAX_SCALE",
+            "1 / greatest_scale() <= factor <= greatest_scale()",
+            "0 <= factor <= greatest_scale()",
         ),
         "scalings below 1/64 are refused as a product of all scalings too",
     ),

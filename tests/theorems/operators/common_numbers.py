@@ -41,6 +41,13 @@ def by_hand(m: Program, x: Tensor, shifted: Tensor, scale: float = 1) -> Tensor:
     ) @ m.third(x)
 
 
+def opposite(m: Program, x: Tensor) -> Tensor:
+    """Weights as quotients of exponentials to which a number is added, and of the sum of those less that number."""
+    s = scores(m, x)
+    mean = s.mean(-1, keepdim=True)
+    return visible(x, s + mean) / visible(x, s - mean).sum(-1, keepdim=True) @ m.third(x)
+
+
 def by_queries(m: Program, x: Tensor) -> Tensor:
     """Weights over the queries up to a key, each of which has a number of its own."""
     e = centred(m, x).exp().masked_fill(~lower(x).mT, 0)
@@ -87,6 +94,7 @@ PROGRAMS = [
     Case("finite mask of hidden scores", two_fills, NOT_CAUSAL),
     Case("quotient of one exponential", lambda m, x: by_hand(m, x, centred(m, x)), CAUSAL),
     Case("quotient of two numbers", lambda m, x: by_hand(m, x, centred(m, x), 2), NOT_CAUSAL),
+    Case("quotient of opposite numbers", opposite, NOT_CAUSAL),
     Case("quotient by a sum over queries", by_queries, NOT_CAUSAL),
     Case("quotient of products", lambda m, x: sum_by_product(m, x, -1), CAUSAL),
     Case("quotient of products over queries", lambda m, x: sum_by_product(m, x, -2), NOT_CAUSAL),
@@ -105,7 +113,19 @@ MUTANTS = mutants_of(
         "True",
         program="finite mask of hidden scores",
     ),
-    M("another_number", "first.number == second.number", "True", program="quotient of two numbers", quick=True),
+    M(
+        "number_of_the_other_sign",
+        "Common((arguments[1], call.name), $_rest, labels)",
+        "Common((arguments[1],), $_rest, labels)",
+        program="quotient of opposite numbers",
+    ),
+    M(
+        "another_number",
+        "(first.number, first.labels) != (second.number, second.labels)",
+        "first.labels != second.labels",
+        program="quotient of two numbers",
+        quick=True,
+    ),
     M(
         "sum_over_another_dimension",
         "{d % rank for d in call.dims(dims)} <= common.along",

@@ -66,7 +66,15 @@ PROGRAMS = [
     Case("logarithm of the length added", lambda m, x: scaled(m, x, 2.0, added=math.log(x.shape[1])), CAUSAL),
     Case("scores of all by a logarithm", lambda m, x: scaled(m, x, 1 + math.log2(x.shape[1]), hides=False), NOT_CAUSAL),
 ]
-MUTANTS = mutants_of(
-    "theorems.operators.pointwise.value_ranges",
-    M("tangent_of_a_mask", "call.name in _ZERO_IF_HIDDEN", "True", program="tangents of scores"),
-)
+LENGTHS = "tests.recording.test_sizes_of_loops:test_numbers_of_the_length"
+MUTANTS = [
+    *mutants_of(
+        "theorems.operators.pointwise.value_ranges",
+        M("tangent_of_a_mask", "call.name in _ZERO_IF_HIDDEN", "True", program="tangents of scores"),
+    ),
+    *mutants_of(
+        "recording.open_sizes",
+        M("number_of_another_length", "{symbol: sizes[name] for symbol, name in self._names.items()}",
+          "{symbol: sizes[name] + 1 for symbol, name in self._names.items()}", program=LENGTHS),
+    ),
+]  # fmt: skip

@@ -71,12 +71,21 @@ PROGRAMS = [
     Case("last row read before it is written", _reads_the_last, frozenset({"batch"})),
     Case("first row not written", _leaves_one_out, frozenset({"batch"})),
 ]
-MUTANTS = mutants_of(
-    "theorems.walks.context",
-    M(
-        "row_that_is_not_written_yet",
-        "at_most(index(k), place[0])",
-        "at_most(index(k), place[0] + 1)",
-        program="rows written over others",
+LATER = "tests.recording.test_sizes_of_loops:test_loops_from_a_later_token_on"
+MUTANTS = [
+    *mutants_of(
+        "theorems.walks.context",
+        M(
+            "row_that_is_not_written_yet",
+            "at_most(index(k), place[0])",
+            "at_most(index(k), place[0] + 1)",
+            program="rows written over others",
+        ),
     ),
-)
+    *mutants_of(
+        "recording.loop_recording",
+        M("index_of_the_first_token", "lambda i: i + first", "lambda i: i", program=LATER),
+        M("one_iteration_more", "OpenParts(self, end - first, $_source, $_frame, lambda i: i + first)",
+          "OpenParts(self, end, $_source, $_frame, lambda i: i + first)", program=LATER),
+    ),
+]  # fmt: skip

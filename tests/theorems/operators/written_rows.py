@@ -31,7 +31,18 @@ def in_a_fixed_cache(m: Program, x: Tensor, *, far: int = 0) -> Tensor:
     return (m.first(x) @ k.mT).masked_fill(hidden, float("-inf")).softmax(-1) @ v
 
 
+def one_later(m: Program, x: Tensor) -> Tensor:
+    """All tokens but the first of those in reverse are replaced."""
+    return m.first(x.flip(1)).index_copy(1, tokens(x)[1:], m.second(x)[:, :-1])
+
+
+def few_over(m: Program, x: Tensor) -> Tensor:
+    """The first two of tokens in reverse are replaced."""
+    return m.first(x.flip(1)).index_copy(1, tokens(x)[:2], m.second(x)[:, :2])
+
+
 PROGRAMS = [
+    Case("few copied over others", few_over, NOT_CAUSAL),
     Case("cache of fixed size", in_a_fixed_cache, CAUSAL, greatest=64),
     Case("cache of fixed size, one too far", lambda m, x: in_a_fixed_cache(m, x, far=1), NOT_CAUSAL, greatest=64),
     Case("written at their own places", lambda m, x: put(m, x, tokens(x), m.second(x)), CAUSAL),
@@ -39,6 +50,7 @@ PROGRAMS = [
     Case("written one place earlier", lambda m, x: put(m, x, tokens(x)[:-1], m.second(x)[:, 1:]), NOT_CAUSAL),
     Case("copied to their own places", lambda m, x: m.first(x).index_copy(1, tokens(x), m.second(x)), CAUSAL),
     Case("copied in reverse", lambda m, x: m.first(x).index_copy(1, tokens(x), m.second(x).flip(1)), NOT_CAUSAL),
+    Case("last token copied one place later", one_later, NOT_CAUSAL),
     Case("one number written", lambda m, x: put(m, x, tokens(x)[:2], m.sink), CAUSAL),
     Case("written from the end", lambda m, x: put(m, x, -1 - tokens(x), m.second(x)) + x.mean(), frozenset()),
     Case("written where they were", lambda m, x: put(m, x, tokens(x)[1:], m.second(x)[:, 1:]), CAUSAL),
@@ -47,4 +59,6 @@ PROGRAMS = [
 MUTANTS = mutants_of(
     "theorems.operators.scatter.scatter",
     M("written_without_their_shift", "terms.append(at - start)", "terms.append(at)", program="written where they were"),
+    M("written_beyond_the_last", "less(at, start + count)", "at_most(start, at)", program="few copied over others"),
+    M("written_before_the_first", "at_most(start, at)", "at_most(0, at)", program="last token copied one place later"),
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
-from orderproof_recheck.facts import ORDINARY_LIMIT, Fact, Predicates
+from orderproof_recheck.facts import Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import Formula, every, less, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer
+from orderproof_recheck.mask_sizes import finite_scores, ordinary_limit
 from orderproof_recheck.operator import Operator, Permuted
 from orderproof_recheck.rules.movement import ONE, size_of
 from orderproof_recheck.rules.products import added, product_sum
@@ -23,7 +23,7 @@ def attention(step: Step) -> list[Derived]:
     mask, causal = step.argument(3, "attn_mask"), step.argument(5, "is_causal", False)
     require(step.argument(4, "dropout_p", 0.0) == 0.0, "attention with dropout")
     scale = step.kwargs.get("scale")
-    require(not isinstance(scale, int | float) or abs(scale) < ORDINARY_LIMIT, "a scale as large as a mask")
+    require(not isinstance(scale, int | float) or abs(scale) < ordinary_limit(), "a scale as large as a mask")
     rank = len(query.axes)
     require(query.dtype == key.dtype == value.dtype, "attention of several dtypes")
     require(len(key.axes) == len(value.axes) == rank == len(step.shape) >= 2, "attention of different ranks")
@@ -91,7 +91,7 @@ def _fitting(step: Step, fact: Fact, outer: Sequence[Digits], *, repeats: bool) 
 
 
 def _hidden_where(step: Step, scores: Predicates, where: Formula) -> Predicates:
-    step.assume(FINITE_SCORES_ASSUMPTION)
+    step.assume(finite_scores())
     return Predicates(
         same=some(scores.same, where),
         hidden=some(scores.hidden, where),

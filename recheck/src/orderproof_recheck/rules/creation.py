@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orderproof_recheck.facts import INTEGER_LIMITS, ORDINARY_LIMIT, WHOLE, Cases, Fact, Predicates, index, is_whole
+from orderproof_recheck.facts import INTEGER_LIMITS, WHOLE, Cases, Fact, Predicates, index, is_whole
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.largest_scores import are_values_at
 from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of
+from orderproof_recheck.mask_sizes import ordinary_limit
 from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
 from orderproof_recheck.rules.movement import (
     ONE,
@@ -196,7 +197,7 @@ def _is_reduced_in_pairs(step: Step) -> bool:
 
 
 def _is_at_most_ordinary(argument: object) -> bool:
-    return not isinstance(argument, int | float) or argument < ORDINARY_LIMIT
+    return not isinstance(argument, int | float) or argument < ordinary_limit()
 
 
 def index_put(step: Step) -> list[Derived]:

@@ -12,7 +12,6 @@ from typing import Any
 from orderproof_recheck.facts import (
     FLOATS,
     INTEGER_LIMITS,
-    ORDINARY_LIMIT,
     WHOLE,
     Cases,
     Number,
@@ -34,6 +33,7 @@ from orderproof_recheck.logic.formulas import (
     some,
 )
 from orderproof_recheck.logic.terms import If, Term, floor_of, integer, remainder_of
+from orderproof_recheck.mask_sizes import ordinary_limit
 
 MAX_COMBINATIONS = 256
 CONVERSIONS = {"to", "_to_copy", "type_as"}
@@ -233,7 +233,7 @@ _NUMBERS: dict[str, Callable[..., Any]] = {
 
 def is_ordinary(argument: object) -> bool:
     """False for a number that is as large as a mask, infinite or NaN."""
-    return not isinstance(argument, int | float) or abs(argument) < ORDINARY_LIMIT
+    return not isinstance(argument, int | float) or abs(argument) < ordinary_limit()
 
 
 def rounded(number: float, dtype: str) -> float:

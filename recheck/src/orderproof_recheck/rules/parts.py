@@ -100,8 +100,10 @@ def unbind(step: Step) -> list[Derived]:
 def flip(step: Step) -> list[Derived]:
     """Dimensions in reverse."""
     fact, dims = step.fact(0), step.all_digits()
-    for one in step.argument(1, "dims"):
-        dim = step.dim(one, len(fact.axes))
+    chosen = [step.dim(one, len(fact.axes)) for one in step.argument(1, "dims")]
+    if len(chosen) == 1:
+        step.flip_of = fact, chosen[0]
+    for dim in chosen:
         size = size_of(fact, dim)
         dims[dim] = ((size, size - 1 - single(step, dim)),)
     return [copied(step, fact, dims)]

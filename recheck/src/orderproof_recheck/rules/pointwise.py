@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
 from orderproof_recheck.dtypes import promoted
 from orderproof_recheck.facts import (
     FLOATS,
     INTEGER_LIMITS,
-    ORDINARY_LIMIT,
     Cases,
     Fact,
     Predicates,
@@ -24,6 +22,7 @@ from orderproof_recheck.facts import (
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, apply, integer
+from orderproof_recheck.mask_sizes import finite_scores, max_scale, ordinary_limit
 from orderproof_recheck.operator import READS, Operator, operators
 from orderproof_recheck.rules.movement import broadcast_element, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS, as_integer, is_ordinary, value_of_operator
@@ -32,7 +31,6 @@ from orderproof_recheck.rules.products import added
 from orderproof_recheck.rules.running import sum_before
 from orderproof_recheck.steps import Derived, Step
 
-MAX_SCALE = 64.0
 ZERO_TO_ZERO = frozenset({
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
     "mish", "elu", "real", "conj", "nan_to_num",
@@ -208,14 +206,19 @@ def _clamped(step: Step) -> Derived:
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
     inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))
-    return Derived(Predicates(same=fact.same, ordinary=fact.ordinary if inside else FALSE))
+    zero, ordinary = FALSE, fact.ordinary if inside else FALSE
+    if inside and isinstance(low, int | float) and is_ordinary(low):  # of any lower number, the bound
+        ordinary = fact.at_most_ordinary
+        not_above = low == 0 and (high is None or (isinstance(high, int | float) and high >= 0))
+        zero = some(fact.zero, fact.hidden) if not_above else FALSE
+    return Derived(Predicates(same=fact.same, zero=zero, ordinary=ordinary))
 
 
 def _is_small(bound: Any, sign: int) -> bool:
     """True if a bound from below (sign 1), or from above (-1), leaves an ordinary number ordinary."""
     if isinstance(bound, Term):
         return False
-    return bound is None or (isinstance(bound, int | float) and bound * sign < ORDINARY_LIMIT)
+    return bound is None or (isinstance(bound, int | float) and bound * sign < ordinary_limit())
 
 
 def _clamped_by_tensors(step: Step, operands: Sequence[Fact]) -> Derived:
@@ -256,7 +259,7 @@ def _ranges(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> P
         return Predicates(zero=some(*(x.zero for x in elements)), ordinary=ordinary)
     if name in EXPONENTIAL:  # of a masking value, it underflows to zero
         if first.hidden is not FALSE:
-            step.assume(FINITE_SCORES_ASSUMPTION)
+            step.assume(finite_scores())
         return Predicates(zero=first.hidden, ordinary=first.at_most_ordinary)
     if name in ORDINARY_BELOW:
         return _of_numbers_below(step, elements, scaled=scaled)
@@ -275,7 +278,7 @@ def _of_numbers_below(step: Step, elements: Sequence[Fact], *, scaled: bool) -> 
     ordinary = every(first.at_most_ordinary, *(x.ordinary for x in elements[1:])) if scaled else FALSE
     zero = first.zero if name in ZERO_TO_ZERO else FALSE
     if name in ZERO_IF_HIDDEN and first.hidden is not FALSE:
-        step.assume(FINITE_SCORES_ASSUMPTION)
+        step.assume(finite_scores())
         zero = some(zero, first.hidden)
     return Predicates(zero=zero, ordinary=ordinary)
 
@@ -297,13 +300,13 @@ def _divisors(name: str, arguments: Sequence[Any], elements: Sequence[Fact]) -> 
 def _can_divide(fact: Fact) -> Formula:
     """Where an element is not known to be zero, or so small that its inverse is no ordinary number."""
     if isinstance(fact.value, Cases):
-        return fact.value.where(lambda number: abs(number) > 1 / ORDINARY_LIMIT)
+        return fact.value.where(lambda number: abs(number) > 1 / ordinary_limit())
     return _not_zero(fact)
 
 
 def _is_moderate(factor: Any) -> bool:
     """True for a positive number that leaves a masking value a masking value."""
-    return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
+    return isinstance(factor, int | float) and 1 / max_scale() <= factor <= max_scale()
 
 
 def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Predicates:
@@ -317,7 +320,7 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
             return added(step, a.predicates, predicates_of(_negative(b.value), b.dtype))
         hidden = every(a.hidden, b.ordinary)
         if hidden is not FALSE:
-            step.assume(FINITE_SCORES_ASSUMPTION)
+            step.assume(finite_scores())
         low = every(a.at_most_ordinary, b.ordinary)
         return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
     if name in ("mul", "div", "multiply", "divide"):
@@ -325,8 +328,8 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
         masked = a.hidden is not FALSE or a.predicates.low is not FALSE
         if masked and _is_moderate(factor):
             step.scaled = min(1.0, factor if name in ("mul", "multiply") else 1 / factor)
-            require(step.remaining_share * MAX_SCALE >= 1, "masking values are scaled several times")
-            step.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {factor:g}")
+            require(step.remaining_share * max_scale() >= 1, "masking values are scaled several times")
+            step.assume(f"{finite_scores()}, also after scaling by {factor:g}")
             return a.predicates
         if name in ("div", "divide") and isinstance(factor, int | float) and 1 <= abs(factor) < math.inf:
             return Predicates(zero=a.zero, ordinary=a.ordinary)
@@ -338,10 +341,11 @@ def _combined(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) ->
     if name in ("maximum", "max"):
         ordinary = some(every(a.ordinary, some(b.ordinary, b.hidden)), every(b.ordinary, a.hidden))
         hidden = every(a.hidden, b.hidden)
-        return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
+        zero = some(every(a.zero, some(b.zero, b.hidden)), every(b.zero, a.hidden))
+        return Predicates(zero=zero, hidden=hidden, ordinary=ordinary, low=low)
     hidden = some(every(a.hidden, some(b.hidden, b.ordinary)), every(b.hidden, some(a.hidden, a.ordinary)))
     if hidden is not FALSE:
-        step.assume(FINITE_SCORES_ASSUMPTION)
+        step.assume(finite_scores())
     return Predicates(zero=every(a.zero, b.zero), hidden=hidden, ordinary=ordinary, low=low)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
 from orderproof_recheck.facts import Axes, Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import FALSE, every, some
 from orderproof_recheck.logic.notation import require
+from orderproof_recheck.mask_sizes import finite_scores
 from orderproof_recheck.operator import Operator, Permuted, operators
 from orderproof_recheck.rules.movement import ONE, broadcast_element, size_of
 from orderproof_recheck.rules.numbers import is_ordinary
@@ -63,7 +63,7 @@ def added(step: Step, first: Predicates, second: Predicates) -> Predicates:
     """The sum of two elements. Next to a mask an ordinary number does not count, and a lower one hides, too."""
     hidden = some(every(first.hidden, second.at_most_ordinary), every(second.hidden, first.at_most_ordinary))
     if hidden is not FALSE:
-        step.assume(FINITE_SCORES_ASSUMPTION)
+        step.assume(finite_scores())
     return Predicates(
         same=every(first.same, second.same),
         zero=every(first.zero, second.zero),

@@ -29,10 +29,10 @@ def cumulative(step: Step) -> list[Derived]:
         return _of_one_element(step, fact)
     if step.name == "cumsum" and len(step.args) == 2 and not step.kwargs:
         step.sum_of = fact, dim
-    return [_up_to(step, fact, dim, less, result) for result in range(len(step.shapes))]
+    return [up_to(step, fact, dim, less, result) for result in range(len(step.shapes))]
 
 
-def _up_to(step: Step, fact: Fact, dim: int, is_after: Callable[[Term, Term], Formula], result: int = 0) -> Derived:
+def up_to(step: Step, fact: Fact, dim: int, is_after: Callable[[Term, Term], Formula], result: int = 0) -> Derived:
     """A number that is computed from the elements which do not come after its index."""
     places = step.all_digits(result)
     ((_, other),) = further = step.further((size_of(fact, dim),))
@@ -52,7 +52,7 @@ def sum_before(step: Step) -> Derived | None:
         return None
     own, dim = first.sum_of
     fits = own.dtype == step.claim.dtype and own.dtype in FLOATS and len(own.axes) == len(step.claim.axes)
-    return _up_to(step, own, dim, at_most) if fits and size_of(own, dim) is not ONE else None
+    return up_to(step, own, dim, at_most) if fits and size_of(own, dim) is not ONE else None
 
 
 def _of_one_element(step: Step, fact: Fact) -> list[Derived]:

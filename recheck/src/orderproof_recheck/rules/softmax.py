@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orderproof_recheck.assumptions import FINITE_SCORES_ASSUMPTION
 from orderproof_recheck.at_largest import is_ordinary, score_at
 from orderproof_recheck.facts import Fact, Largest, Predicates, product_of
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, less, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
+from orderproof_recheck.mask_sizes import finite_scores
 from orderproof_recheck.operator import Operator, Permuted, operators
 from orderproof_recheck.rules.movement import ONE
 from orderproof_recheck.statements import REAL_TOKEN, TOKENS
@@ -46,7 +46,7 @@ def row_of(
     one = score(step.further(axes))
     if one.hidden is FALSE and one.low is FALSE:
         return Row(one.same, FALSE, one.ordinary, one.ordinary, TRUE)
-    step.assume(FINITE_SCORES_ASSUMPTION)
+    step.assume(finite_scores())
     other = score(step.further(axes))
     visible = some(*(_visible(score, axes, place) for place in _witnesses(step, axes, places)), seen)
     bounded = some(other.ordinary, other.hidden, every(other.low, visible))

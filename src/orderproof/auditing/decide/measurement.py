@@ -46,6 +46,11 @@ from orderproof.tolerances import (
     ZERO_TOLERANCE,
 )
 
+OTHER_WEIGHTS = (
+    "load trained weights, or move those that are zero at the start, so that the output depends on its inputs"
+)
+OTHER_INPUTS = "give inputs with which the model runs when its tokens are replaced"
+
 
 def measure_law(
     adapter: ModelAdapter, law: MeasuredLaw, calls: CachedCalls, *, kind: str, expect: Expectation | None = None,
@@ -108,7 +113,8 @@ def _measure(
     if verdict != "undecided" and not seen_to_differ and (moved is None or moved < CONTROL_FACTOR * tolerance):
         control = f"could not be run ({failure})" if moved is None else f"changed the output by only {moved:.1g}"
         what = "no difference was seen" if verdict == "held" else reason
-        verdict, reason = "undecided", f"{what}, but the positive control {control}, so it is inconclusive"
+        advice = OTHER_INPUTS if moved is None else OTHER_WEIGHTS
+        verdict, reason = "undecided", f"{what}, but the positive control {control}, so it is inconclusive: {advice}"
     records = tuple(r.record.model_copy(update={"verdict": r.verdict}) for r in results)
     if verdict == "held":
         reason = _held_reason(len(completed), results)

@@ -20,6 +20,7 @@ from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS, with_implied_expectation
 from orderproof.auditing.explain.lost_positions import line_of_lost_positions
 from orderproof.auditing.explain.mask_hints import mask_hint
+from orderproof.auditing.explain.undecided_reasons import in_words_of_undecided
 from orderproof.auditing.explain.uniform_entries import make_entries_uniform
 from orderproof.auditing.explain.violated_places import ViolatedPlaces, find_violated_places
 from orderproof.auditing.record.assumptions import first_names
@@ -228,7 +229,7 @@ class Relation:
             has_rules = self.strict is not None and not self.strict.captured.branches and INTERNAL_ERROR not in reason
             if repeatable and has_rules:
                 self.without_rule.add(search.output)
-            reason = self._reason_without_witness(reason, search, repeatable=repeatable)
+            reason = self._reason_without_witness(in_words_of_undecided(reason), search, repeatable=repeatable)
             return Decision("undecided", reason, self._scope_without_proof(), places=places, completion=completion)
         witness, assumptions = search.witness(evidence), search.evidence_assumptions(evidence)
         if where := first_violating_node(search, self.repaired, places.needed) or places.first_node:

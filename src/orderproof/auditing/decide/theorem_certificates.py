@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from orderproof.auditing.decide.theorems import proved_lengths, without_theorem
@@ -13,6 +14,7 @@ from orderproof.auditing.record.open_inputs import NoTheorem
 from orderproof.errors import INTERNAL_ERROR, first_line
 from orderproof.laws import ProvedLaw, find_proved_law
 from orderproof.models.settings import DEFAULT_SETTING
+from orderproof.number_limits import masks_from
 from orderproof.records.audit import Finding, Theorem
 from orderproof.theorems.branches import NOTHING_AGREES, walk_branch
 from orderproof.theorems.certificates.agreement import recording_record
@@ -130,13 +132,16 @@ def _call_record(calls: OpenCalls, law: ProvedLaw, mode: str, output: str, *, wi
     proofs = calls.map_proofs(mode) if without_order else calls.proofs(law, mode)
     ranges = []
     for piece in proved_lengths(output, proofs, calls.solver).pieces:
-        recordings = _recordings(piece, calls, statement, roles, output, without_order=without_order)
+        size = next(own[output].least_mask for one, own in proofs if one is piece)
+        with nullcontext() if size is None else masks_from(size):
+            recordings = _recordings(piece, calls, statement, roles, output, without_order=without_order)
         ranges.append(
             {
                 "least_length": piece.least,
                 "greatest_length": piece.greatest,
                 "conditions": [formula_data(c) for c in piece.others],
                 "recordings": recordings,
+                **({} if size is None else {"least_mask": size}),
             }
         )
     shared = [role for role in roles if role not in ("tokens", "rows", "fixed")]

@@ -13,8 +13,10 @@ from orderproof.auditing.explain.mask_view import MaskView, change_of_line, leak
 from orderproof.auditing.explain.remedies import remedy_of_leak
 from orderproof.auditing.record.context import AuditContext
 from orderproof.auditing.record.law_walk import LawWalk
+from orderproof.diagnosis.analysis import NOT_DETERMINED
 from orderproof.diagnosis.rule import RelationBreak
 from orderproof.recording.captured_graph import ancestors
+from orderproof.recording.nondeterminism import is_nondeterministic
 from orderproof.records.audit import Entry, Picture, Remedy
 
 
@@ -58,9 +60,15 @@ def find_violated_places(
             places.line, diff = change_of_line(law, breaks[0].node, places.masks[0])
             remedy = remedy_of_leak(law, leaks[0], passed_mask=places.masks[0] is not None)
             places.remedy = remedy.model_copy(update={"diff": diff or remedy.diff})
-    if breaks and strict.walk.internal_error(needed) is None:
-        places.reason = _reason(breaks[0])
+    if strict.walk.internal_error(needed) is None:
+        places.reason = _reason(breaks[0]) if breaks else _random_operator(strict, needed)
     return places
+
+
+def _random_operator(strict: LawWalk, needed: set[Node]) -> str:
+    """The first operator whose result is not determined, with what to do about it; empty if there is none."""
+    first = next((node for node in strict.captured.graph.nodes if node in needed and is_nondeterministic(node)), None)
+    return "" if first is None else f"{named_place(first)}: {NOT_DETERMINED}"
 
 
 def _table_picture(done: LawWalk, context: AuditContext, entry: RelationBreak) -> Picture | None:

@@ -35,7 +35,10 @@ def diagonal(call: OperatorCall) -> Fact:
     moving = [m for m in pair if m is not FREE]
     along = STILL if not whole else moving[0] if moving else FREE
     if any(is_permuted(m) for m in pair) and not (whole and all(m is along for m in moving)):
-        raise RuleNotApplicable("the diagonal of two dimensions of which one moves, or of those that move differently")
+        raise RuleNotApplicable(
+            "a diagonal of two dimensions of which one has the tokens in another order than the other: take it of "
+            "scores of the same tokens"
+        )
 
     def taken(array: NDArray[Any]) -> NDArray[Any]:
         full = np.broadcast_to(array, [fact.shape[d] if d in (first, second) else s for d, s in enumerate(array.shape)])

@@ -77,7 +77,11 @@ def _common_move(moves: list[Move], dim: int, facts: Sequence[Fact]) -> Move:
     if not real:
         return FREE
     if any(m is not real[0] for m in real):
-        raise RuleNotApplicable(f"joined tensors move differently along dimension {dim} of {list(facts[0].shape)}")
+        shape = list(facts[0].shape)
+        raise RuleNotApplicable(
+            f"tensors are joined whose tokens are in another order along dimension {dim} of {shape}: join tensors of "
+            "the same tokens"
+        )
     return real[0]
 
 

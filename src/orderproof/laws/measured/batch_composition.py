@@ -104,7 +104,8 @@ def _compare_rows(calls: CachedCalls, *, rows: tuple[int, ...]) -> OutputPair:
     output, tokens = calls.default_output, calls.default_tokens
     if len(output) != len(tokens):
         raise UnsupportedCallError(
-            f"expected an output of shape [{len(tokens)}, ...], one row per row of the batch, got {list(output.shape)}"
+            f"expected an output of shape [{len(tokens)}, ...], one row per row of the batch, got "
+            f"{list(output.shape)}: return the rows along the first axis"
         )
     return output[index], calls.forward(tokens[index])
 

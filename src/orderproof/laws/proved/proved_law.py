@@ -54,7 +54,10 @@ class TokenDim:
     is_known: bool = False
 
 
-UNKNOWN_ROWS = "which row each entry of the output belongs to is not known"
+UNKNOWN_ROWS = (
+    "which row each entry of the output belongs to is not known: state its axes with --output-axes (in Python "
+    "outputs=) or return the rows along an axis of their own"
+)
 
 
 def rows_and_tokens(shape: Shape, axis: int) -> list[int]:

@@ -29,7 +29,7 @@ from orderproof.logic.terms import (
     negation,
     remainder,
 )
-from orderproof.number_limits import ORDINARY_LIMIT
+from orderproof.number_limits import largest_ordinary
 from orderproof.theorems.facts.numbers import INTEGERS, WHOLE
 from orderproof.theorems.facts.open_fact import Cases, as_cases
 
@@ -74,7 +74,7 @@ def integer_value(name: str, operands: Sequence[Known], dtype: torch.dtype, opti
 
 def is_whole(number: object) -> bool:
     """True of a float that is an integer, and not as large as a mask."""
-    return type(number) is float and number.is_integer() and abs(number) < ORDINARY_LIMIT
+    return type(number) is float and number.is_integer() and abs(number) < largest_ordinary()
 
 
 def whole_number(value: Known | Cases) -> Known | Cases:

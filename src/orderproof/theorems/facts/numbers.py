@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from orderproof.logic.terms import FALSE, TRUE, Formula, Term, apply, as_term, holds
-from orderproof.number_limits import ORDINARY_LIMIT
+from orderproof.number_limits import largest_ordinary
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, index
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -49,5 +49,5 @@ def of_number(fact: OpenFact, value: float) -> OpenFact:
 
 def beyond_ordinary(*numbers: Any) -> Formula:
     """True if one of these numbers is as large as a mask, infinite or NaN: what is scaled by it may be anything."""
-    large = any(type(x) in (int, float) and not abs(x) < ORDINARY_LIMIT for x in numbers)
+    large = any(type(x) in (int, float) and not abs(x) < largest_ordinary() for x in numbers)
     return TRUE if large else FALSE

@@ -33,7 +33,7 @@ from orderproof.logic.terms import (
     product,
     variable,
 )
-from orderproof.number_limits import ORDINARY_LIMIT, masking_threshold
+from orderproof.number_limits import largest_ordinary, masking_threshold
 
 Axes = tuple[Term, ...]  # sizes of the axes of a dimension; empty for size one
 Number = float | int | bool
@@ -153,15 +153,15 @@ class OpenFact:
         """Where the number is hidden, zero or unbounded, whether its value is known or not."""
         cases = as_cases(self.value)
         if cases is None:
-            large = isinstance(self.value, Term) and self.value.magnitude >= ORDINARY_LIMIT
+            large = isinstance(self.value, Term) and self.value.magnitude >= largest_ordinary()
             return Ranges(self.hidden, self.zero, TRUE if large else self.unbounded, self.low)
         limit = masking_threshold(self.dtype)
         return Ranges(
             cases.where(lambda v: v <= -limit),
             cases.where(lambda v: v == 0),
-            cases.where(lambda v: not (v <= -limit or abs(v) < ORDINARY_LIMIT)),
-            cases.where(lambda v: -limit < v <= -ORDINARY_LIMIT),
-            cases.where(lambda v: 0 < abs(v) <= 1 / ORDINARY_LIMIT),
+            cases.where(lambda v: not (v <= -limit or abs(v) < largest_ordinary())),
+            cases.where(lambda v: -limit < v <= -largest_ordinary()),
+            cases.where(lambda v: 0 < abs(v) <= 1 / largest_ordinary()),
         )
 
     def describe(self) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, TRUE, Formula, as_term, at_most, conditional, negation
-from orderproof.number_limits import ORDINARY_LIMIT
+from orderproof.number_limits import largest_ordinary
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.facts.numbers import INTEGERS, with_function
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, dims_of, index, merged_cases
@@ -47,7 +47,7 @@ def _with_value(fact: OpenFact, tensor: Tensor, name: str) -> OpenFact:
         return with_function(fact, name)
     integers = fact.dtype in INTEGERS
     has_sizes = tensor.is_complex() or (tensor.is_floating_point() and tensor.dtype.itemsize > 1)  # `abs` of torch
-    ordinary = bool(((tensor if has_sizes else tensor.double()).abs() < ORDINARY_LIMIT).all())
+    ordinary = bool(((tensor if has_sizes else tensor.double()).abs() < largest_ordinary()).all())
     if integers and ordinary:
         return with_function(fact, name)
     return OpenFact(fact.dims, fact.dtype, unbounded=FALSE if ordinary else TRUE)

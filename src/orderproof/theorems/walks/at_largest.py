@@ -17,7 +17,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, Formula, implication
-from orderproof.number_limits import ORDINARY_LIMIT
+from orderproof.number_limits import largest_ordinary
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, as_cases
 from orderproof.theorems.operators.pointwise.operands import CONVERTS
@@ -73,7 +73,7 @@ def number_level(number: Any) -> Known | None:
     """The knowledge of a number: itself if it is exact in every dtype."""
     if isinstance(number, bool):
         return number
-    if not isinstance(number, int | float) or not abs(number) < ORDINARY_LIMIT:
+    if not isinstance(number, int | float) or not abs(number) < largest_ordinary():
         return None
     return float(number) if number == int(number) and abs(number) <= EXACT else Level.ORDINARY
 
@@ -138,7 +138,7 @@ def _level(call: OpenOperation, argument: Any, whole: Largest, known: Mapping[No
 
 def is_ordinary(level: Known | None) -> bool:
     """True for an ordinary number at the index of the largest score."""
-    return level is Level.ORDINARY or (isinstance(level, float) and abs(level) < ORDINARY_LIMIT)
+    return level is Level.ORDINARY or (isinstance(level, float) and abs(level) < largest_ordinary())
 
 
 def _choice(condition: Known | None, first: Known | None, second: Known | None) -> Known | None:
@@ -152,7 +152,7 @@ def _all_ordinary(call: OpenOperation, levels: Sequence[Known | None]) -> Known 
 def _scaled(call: OpenOperation, levels: Sequence[Known | None]) -> Known | None:
     """A quotient by a number that is not small."""
     divisor = call.node.args[1]
-    large = isinstance(divisor, int | float) and 1 <= abs(divisor) < ORDINARY_LIMIT
+    large = isinstance(divisor, int | float) and 1 <= abs(divisor) < largest_ordinary()
     return Level.ORDINARY if large and is_ordinary(levels[0]) else None
 
 

@@ -4,29 +4,43 @@ Lemma. Let m[i] be a finite number for each row i.
   1. softmax_j(s[i, j] - m[i]) = softmax_j(s[i, j]): the exponentials and their sum have the factor exp(-m[i]).
   2. exp(s - m) = exp(s) f with f = exp(-m), which is positive. A product of it, and a sum along j, have the factor
      f[i]. The quotient of two tensors with the same factor is that of the tensors without it.
-So where a softmax along j, or such a quotient, agrees for s, it does for s - m, whether m agrees in both runs or not. A
-mask passes: `(s - m) + mask` is `(s + mask) - m`, and -inf stays -inf. A finite mask that replaces scores does not move
-with m. It is only followed where the scores are ordinary numbers: then its entries have weight zero, or the row has no
-others.
+  3. Q (K - n 1^T) = Q K - (Q n) 1^T: keys less a number of each feature give scores less a number of each query.
+  4. (a - m) - (b - m) = a - b, and integers a - m and b - m are equal where a and b are.
+  5. The sum from an index to the end is that of all elements less the sum before the index.
+So where a softmax along j, or such a quotient, difference or comparison agrees for s, it does for s - m, whether m
+agrees in both runs or not. A mask passes: `(s - m) + mask` is `(s + mask) - m`, and -inf stays -inf. A finite mask that
+replaces scores does not move with m. It is only followed where the scores are ordinary numbers: then its entries have
+weight zero, or the row has no others.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
+import torch
 from torch.fx import Node
 
-from orderproof.logic.terms import FALSE, TRUE
+from orderproof.logic.rewriting import Substitution
+from orderproof.logic.terms import FALSE, TRUE, at_most
 from orderproof.number_limits import masking_threshold
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, as_cases
+from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, as_cases, axis_variable, index
+from orderproof.theorems.facts.reindexing import with_single_axis
+from orderproof.theorems.operators.movement.rearrangement import PLANS
 from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, operands_of
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
+from orderproof.theorems.walks.operation import operator_of
 
 Rule = Callable[[OpenOperation], OpenFacts]
 SOFTMAX = {"softmax", "_softmax", "_safe_softmax"}
+ATTENTION = {"scaled_dot_product_attention"}
+REARRANGED = {"transpose", "mT", "permute", "unsqueeze", "squeeze", "expand"}
+VIEWS = {"view", "reshape", "_unsafe_view", "unflatten"}
+WHOLE = ((), (0,), (0, sys.maxsize), (0, sys.maxsize, 1))  # starts and ends of a slice that leaves nothing out
 
 
 @dataclass(frozen=True)
@@ -34,9 +48,9 @@ class Common:
     """A tensor without the number that its rows have in common.
 
     Attributes:
-        number: The node of the number, and what was done with it since.
+        number: The node of the number, if it is added or subtracted, and what was done with it since.
         rest: The fact about the tensor without it.
-        along: The dimensions along which the number is the same for every index.
+        labels: For each dimension that of the number; None where the number is the same for every index.
         factor: It is a factor; else it is subtracted.
         filled: A finite mask has replaced scores.
 
@@ -44,9 +58,14 @@ class Common:
 
     number: tuple[Any, ...]
     rest: OpenFact
-    along: frozenset[int]
+    labels: tuple[int | None, ...]
     factor: bool = False
     filled: bool = False
+
+    @property
+    def along(self) -> frozenset[int]:
+        """The dimensions along which the number is the same for every index."""
+        return frozenset(d for d, label in enumerate(self.labels) if label is None)
 
 
 def without_common_numbers(call: OpenOperation, rule: Rule, result: OpenFacts) -> OpenFacts:
@@ -56,7 +75,7 @@ def without_common_numbers(call: OpenOperation, rule: Rule, result: OpenFacts) -
         return result
     known = {x: call.context.common[x] for x in call.node.all_input_nodes if x in call.context.common}
     try:
-        found = _passed(call, known, rule) if known else _subtracted(call)
+        found = _passed(call, known, rule) if known else _from_the_end(call) or _subtracted(call, rule)
         if found is not None:
             call.context.common[call.node] = found
         if known and _cancels(call, known):
@@ -83,29 +102,95 @@ def _either(first: OpenFact, second: OpenFact) -> OpenFact:
     )  # fmt: skip
 
 
-def _subtracted(call: OpenOperation) -> Common | None:
+def _subtracted(call: OpenOperation, rule: Rule) -> Common | None:
     """The difference, or sum, of a tensor and an ordinary number for each row."""
     arguments = call.node.args
     if call.name not in ("add", "sub") or call.node.kwargs or not all(isinstance(x, Node) for x in arguments):
         return None
-    first, second = (call.fact(x) for x in arguments[:2])
-    along = frozenset(d for d, (a, b) in enumerate(zip(first.dims, second.dims, strict=False)) if a and not b)
-    ranges = second.ranges()
-    ordinary = ranges.hidden is FALSE and ranges.unbounded is FALSE
-    if len(first.dims) != len(second.dims) or not along or second.same is TRUE or not ordinary:
+    dims = [call.fact(x).dims for x in arguments]
+    if len(dims[0]) != len(dims[1]):
         return None
-    operands = operands_of(call)
-    return Common((arguments[1],), operands.fact(arguments[0]), along)
+    for number, tensor in ((1, 0), (0, 1)):
+        labels = tuple(
+            None if a and not b else d for d, (a, b) in enumerate(zip(dims[tensor], dims[number], strict=True))
+        )
+        fact = call.fact(arguments[number])
+        if None in labels and fact.same is not TRUE and is_ordinary(fact):
+            if number == 1:
+                return Common((arguments[1], call.name), operands_of(call).fact(arguments[0]), labels)
+            zeros = {arguments[0]: OpenFact(fact.dims, fact.dtype)}  # any number that both runs have
+            return Common((arguments[0], "add"), _applied(call, rule, zeros), labels)  # type: ignore[arg-type]
+    return None
+
+
+def is_ordinary(fact: OpenFact) -> bool:
+    """True if every element is an ordinary number."""
+    ranges = fact.ranges()
+    return ranges.hidden is FALSE and ranges.unbounded is FALSE
+
+
+def _from_the_end(call: OpenOperation) -> Common | None:
+    """The sums from each index to the end, `x.flip(d).cumsum(d).flip(d)`: a sum of all elements less those before."""
+    node: Any = call.node
+    dims: list[set[int]] = []
+    for name in ("flip", "cumsum", "flip"):
+        if not isinstance(node, Node) or operator_of(node) != name or len(node.args) != 2 or node.kwargs:
+            return None
+        given: Any = node.args[1]
+        dims.append({d % call.rank for d in ([given] if isinstance(given, int) else given)})
+        node = node.args[0]
+    if len(dims[0]) != 1 or not dims[0] == dims[1] == dims[2]:
+        return None
+    (dim,) = dims[0]
+    fact = with_single_axis(call.fact(node), dim)
+    if call.dtype is not torch.int64 and not (call.dtype.is_floating_point and call.dtype is fact.dtype):
+        return None
+    if not fact.dims[dim] or not is_ordinary(fact) or fact.dims != call.operand.dims:
+        return None
+    return Common((call.node,), _before(call, fact, dim), tuple(None if d == dim else d for d in range(call.rank)))
+
+
+def _before(call: OpenOperation, fact: OpenFact, dim: int) -> OpenFact:
+    """The fact about the sums of the elements before each index."""
+    axis, bound = fact.first_axis(dim), len(fact.sizes)
+    body = Substitution({axis_variable(axis): index(bound)}).formula(fact.same) | at_most(index(axis), index(bound))
+    return OpenFact(fact.dims, call.dtype, call.context.for_all(body, (*fact.sizes, *fact.dims[dim]), bound))
 
 
 def _passed(call: OpenOperation, known: Mapping[Node, Common], rule: Rule) -> Common | None:
     """The result without the common number of its one operand that has one."""
     ((node, common), *others) = known.items()
     occurs = sum(x is node for x in call.node.args)
-    if others or occurs != 1 or len(call.shape) != len(common.rest.dims):
+    if others or occurs != 1:
+        return None
+    moved = _moved(call, common) if call.node.args[0] is node else None
+    if moved is not None:
+        return replace(moved, rest=_applied(call, rule, {node: common.rest}))
+    if len(call.shape) != len(common.rest.dims):
         return None
     passed = _through_factor(call, node, common) if common.factor else _through_difference(call, node, common)
     return None if passed is None else replace(passed, rest=_applied(call, rule, {node: common.rest}))
+
+
+def _moved(call: OpenOperation, common: Common) -> Common | None:
+    """Elements at other places, with the numbers that these have in common; None for another operator."""
+    labels, name = common.labels, call.name
+    if call.dtype is not common.rest.dtype:
+        return None
+    if name in REARRANGED:
+        return replace(common, labels=tuple(None if d is None else labels[d] for d in PLANS[name](call)))
+    if name in VIEWS:  # rows stay, and what each of them holds is cut in another way
+        pairs = zip(call.operand.shape, call.shape, strict=False)
+        kept = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+        cut = tuple(None if d < kept and labels[d] is None else d for d in range(len(call.shape)))
+        return None if None in labels[kept:] else replace(common, number=(*common.number, call.node), labels=cut)
+    if name not in ("slice", "select"):
+        return None
+    dim = call.dim(1, default=0)
+    whole = labels[dim] is None or (name == "slice" and tuple(call.node.args[2:]) in WHOLE and not call.node.kwargs)
+    number = common.number if whole else (*common.number, call.node)
+    left = labels if name == "slice" else labels[:dim] + labels[dim + 1 :]
+    return replace(common, number=number, labels=left)
 
 
 def _through_difference(call: OpenOperation, node: Node, common: Common) -> Common | None:
@@ -128,7 +213,19 @@ def _through_difference(call: OpenOperation, node: Node, common: Common) -> Comm
     factor = arguments[1] if len(arguments) > 1 else None
     if name in ("mul", "div") and isinstance(factor, int | float) and 0 < factor < math.inf and not call.node.kwargs:
         return replace(common, number=(*common.number, name, factor))
-    return None
+    return _through_product(call, node, common) if name in ("matmul", "bmm", "linear") else None
+
+
+def _through_product(call: OpenOperation, node: Node, common: Common) -> Common | None:
+    """The product of a matrix whose rows, or columns, have a number in common, and of one of ordinary numbers."""
+    first, second = call.node.args[:2]
+    rank, is_left = len(call.shape), node is first
+    other = call.fact(second if is_left else first)
+    kept = rank - 2 if is_left else rank - 1
+    fits = is_left if call.name == "linear" else len(other.dims) == rank
+    if kept not in common.along or not fits or not is_ordinary(other):
+        return None
+    return replace(common, number=(call.node,), labels=tuple(None if d == kept else d for d in range(rank)))
 
 
 def _through_factor(call: OpenOperation, node: Node, common: Common) -> Common | None:
@@ -168,10 +265,23 @@ def _other_choice(call: OpenOperation, node: Node) -> list[float] | None:
 def _cancels(call: OpenOperation, known: Mapping[Node, Common]) -> bool:
     """True if common numbers of the operands cancel in the result."""
     found = [known.get(x) if isinstance(x, Node) else None for x in call.node.args[:2]]
-    first = found[0]
+    first, second = (*found, None)[:2]
+    if call.name in ATTENTION and second is not None and first is None and len(known) == 1:
+        keys = len(second.labels) - 2
+        return (
+            not second.factor
+            and not second.filled
+            and keys in second.along
+            and is_ordinary(call.fact(call.node.args[0]))
+        )
     if first is None:
         return False
     if call.name in SOFTMAX:
         return not first.factor and call.dim(1, default=-1) in first.along
-    second = found[1] if len(found) > 1 else None
-    return call.name == "div" and second is not None and first.factor and first.number == second.number
+    if second is None or call.node.kwargs or (first.number, first.labels) != (second.number, second.labels):
+        return False
+    if call.name == "div":
+        return first.factor
+    subtracted = not (first.factor or first.filled or second.factor or second.filled)
+    whole = all(call.fact(x).dtype is torch.int64 for x in call.node.args[:2])
+    return subtracted and (call.name == "sub" or (whole and call.name in ("eq", "ne")))

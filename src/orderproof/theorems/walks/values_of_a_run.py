@@ -33,6 +33,7 @@ from orderproof.logic.terms import (
     Formula,
     Or,
     Term,
+    Variable,
     apply,
     as_term,
     conjunction,
@@ -176,7 +177,15 @@ def _where_equal(comparison: EqualsZero | AtMostZero) -> Formula:
     functions = [atom for atom, _ in term.summands if isinstance(atom, Apply)]
     for one, other in permutations(functions, 2):
         pairs = [(x, y) for x, y in zip(one.parts[1], other.parts[1], strict=False) if x is not y]
-        rest = Substitution({v: y for x, y in pairs for v in x.variables if x is as_term(v)}).term(term)
+        rest = Substitution(dict(place for x, y in pairs for place in _solved(x, y))).term(term)
         if rest.is_constant and (rest.constant == 0 or (isinstance(comparison, AtMostZero) and rest.constant < 0)):
             return conjunction(*(equal(x, y) for x, y in pairs))
     return FALSE
+
+
+def _solved(x: Term, y: Term) -> list[tuple[Variable, Term]]:
+    """A variable of x that is another term where x = y; none if no variable has the factor 1 or -1."""
+    for atom, factor in x.summands:
+        if isinstance(atom, Variable) and abs(factor) == 1 and atom not in y.variables:
+            return [(atom, as_term(atom) - (x - y) * factor)]
+    return []

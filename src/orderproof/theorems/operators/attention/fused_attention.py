@@ -21,7 +21,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, Formula, as_term, at_most, floor_division
-from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
+from orderproof.number_limits import finite_scores_assumption
 from orderproof.theorems.facts.frame import Labels, frame
 from orderproof.theorems.facts.moved_fact import MovedFact, size, still
 from orderproof.theorems.facts.numbers import beyond_ordinary
@@ -107,7 +107,7 @@ def _masked(call: OpenOperation, scores: OpenFact, mask: OpenFact) -> OpenFact:
         return replace(a, hidden=a.hidden | hidden, same=a.same | hidden, unbounded=a.unbounded & ~hidden)
     ranges = b.ranges()
     if ranges.hidden is not FALSE:
-        call.context.assume(FINITE_SCORES_ASSUMPTION)
+        call.context.assume(finite_scores_assumption())
     total = sum_ranges(a.ranges(), ranges)
     return replace(a, same=a.same & b.same, hidden=total.hidden, unbounded=total.unbounded, low=total.low, zero=FALSE)
 

@@ -16,15 +16,12 @@ import torch
 from torch.fx import Node
 
 from orderproof.logic.terms import FALSE, TRUE, Formula, Term, conjunction, disjunction
-from orderproof.number_limits import FINITE_SCORES_ASSUMPTION, ORDINARY_LIMIT
+from orderproof.number_limits import finite_scores_assumption, greatest_scale, largest_ordinary
 from orderproof.theorems.facts.numbers import beyond_ordinary
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Ranges
 from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Operands
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import operator_of
-
-MAX_SCALE = 64.0  # of scores after the mask was added: the square root of a head's width
-
 
 _KEEPS_ZERO = {
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf",
@@ -65,7 +62,7 @@ def ranges_of(call: OpenOperation, known: Sequence[Ranges], operands: Operands) 
         return _combined(call, combine, own, operands)
     if name in _EXPONENTIAL:
         if own[0].hidden is not FALSE:
-            call.context.assume(FINITE_SCORES_ASSUMPTION)
+            call.context.assume(finite_scores_assumption())
         return Ranges(zero=own[0].hidden, unbounded=own[0].unbounded & ~own[0].low)
     if name in _ORDINARY_BELOW:
         return _of_numbers_below(call, own)
@@ -89,7 +86,7 @@ def _of_numbers_below(call: OpenOperation, own: Sequence[Ranges]) -> Ranges:
         unbounded = TRUE  # it rises with its argument only if beta is positive, and is divided by beta
     zero = own[0].zero if call.name in _KEEPS_ZERO else FALSE
     if call.name in _ZERO_IF_HIDDEN and own[0].hidden is not FALSE:
-        call.context.assume(FINITE_SCORES_ASSUMPTION)
+        call.context.assume(finite_scores_assumption())
         zero = zero | own[0].hidden
     return Ranges(zero=zero, unbounded=unbounded)
 
@@ -104,9 +101,9 @@ def _combined(
         return Ranges(unbounded=_anything(own) | beyond_ordinary(scale))
     masked = own[0].hidden is not FALSE or own[0].low is not FALSE
     if name in ("mul", "div") and masked and _is_moderate(operands.arguments[1]):
-        if _remaining_share(call) * MAX_SCALE < 1:
+        if _remaining_share(call) * greatest_scale() < 1:
             return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
-        call.context.assume(f"{FINITE_SCORES_ASSUMPTION}, also after scaling by {operands.arguments[1]:g}")
+        call.context.assume(f"{finite_scores_assumption()}, also after scaling by {operands.arguments[1]:g}")
         return own[0]
     if name == "div" and _is_at_least_one(operands.arguments[1]):
         return Ranges(zero=own[0].zero, unbounded=_anything(own[:1]))
@@ -114,7 +111,7 @@ def _combined(
     if taken is not None and (negative := _of_negative(operands.fact(operands.arguments[taken]))) is not None:
         own, combine = [own[1 - taken], negative], sum_ranges
     if name in _RELIES_ON_ASSUMPTION and any(r.hidden is not FALSE for r in own):
-        call.context.assume(FINITE_SCORES_ASSUMPTION)
+        call.context.assume(finite_scores_assumption())
     return combine(own[0], own[1])
 
 
@@ -127,7 +124,7 @@ def _of_negative(fact: OpenFact) -> Ranges | None:
 
 def _is_moderate(factor: Any) -> bool:
     """True for a positive number that leaves a masking value a masking value."""
-    return isinstance(factor, int | float) and 1 / MAX_SCALE <= factor <= MAX_SCALE
+    return isinstance(factor, int | float) and 1 / greatest_scale() <= factor <= greatest_scale()
 
 
 def _remaining_share(call: OpenOperation) -> float:
@@ -174,7 +171,7 @@ def _clamped(own: Ranges, low: Any, high: Any, operands: Operands) -> Ranges:
     result = _larger(own, operands.fact(low).ranges())
     if high is None or high == math.inf:
         return result
-    if not isinstance(high, int | float) or not abs(high) < ORDINARY_LIMIT:
+    if not isinstance(high, int | float) or not abs(high) < largest_ordinary():
         return Ranges(unbounded=TRUE)
     return Ranges(result.hidden, result.zero if high >= 0 else FALSE, result.unbounded, result.low)
 
@@ -216,7 +213,8 @@ def _quotient(a: Ranges, b: Ranges) -> Ranges:
 
 
 def _larger(a: Ranges, b: Ranges) -> Ranges:
-    return Ranges(a.hidden & b.hidden, a.zero & b.zero, a.unbounded | b.unbounded, _low(a, b))
+    zero = disjunction(a.zero & b.zero, a.zero & b.hidden, b.zero & a.hidden)  # next to zero, a mask is less
+    return Ranges(a.hidden & b.hidden, zero, a.unbounded | b.unbounded, _low(a, b))
 
 
 def _smaller(a: Ranges, b: Ranges) -> Ranges:

@@ -27,7 +27,7 @@ from orderproof.logic.terms import (
     product,
     remainder,
 )
-from orderproof.number_limits import FINITE_SCORES_ASSUMPTION
+from orderproof.number_limits import finite_scores_assumption
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.open_fact import Axes, OpenFact, axis_variable, index
 from orderproof.theorems.statement import TOKENS
@@ -73,7 +73,7 @@ class MaskedRows:
         if ranges.low is not FALSE:
             at_most_ordinary = context.for_all(ranges.at_most_ordinary, sizes, first_bound)
         if ranges.hidden is not FALSE or ranges.low is not FALSE:
-            context.assume(FINITE_SCORES_ASSUMPTION)
+            context.assume(finite_scores_assumption())
             visible = some_visible(context, ranges.finite, sizes, first_bound) | seen
             bounded = bounded | (at_most_ordinary & visible) if ranges.low is not FALSE else bounded
             vanishing = conjunction(ranges.hidden, bounded, visible)
