@@ -144,6 +144,8 @@ class PortRun:
             return self._load_result(law, run) if self.engine.reads_checkpoint else own
         if (reason := law.reason_against(model, self._abilities)) is not None:
             return PortResult(law, "not_applicable", reason)
+        if not run.has_started:
+            return PortResult(law, "undecided", run.load_failure)
         if run.load_failure and not self.needs_older_keys:
             why = "" if any(each.ability is None for each in self.laws) else f": {run.load_failure}"
             return PortResult(law, "undecided", f"{self.engine.name} {NOT_LOADED}{why}")
