@@ -386,6 +386,23 @@ def undivided_expert_weights(model: Any) -> None:
             )
 
 
+def softmax_of_experts(temperature: float) -> Plant:
+    """Experts that are chosen and weighed by softmax scores, with the bias of the choice in the weights."""
+
+    def route(router: Any, inputs: Any, output: Any) -> Any:
+        del router
+        scores = (output[0] / temperature).softmax(-1) + inputs[1]
+        values, indices = scores.topk(output[2].shape[-1])
+        return output[0], values / values.sum(-1, keepdim=True) * output[1].sum(-1, keepdim=True), indices
+
+    def plant(model: Any) -> None:
+        for part in model.modules():
+            if type(part).__name__.endswith("Router"):
+                part.register_forward_hook(route)
+
+    return plant
+
+
 def layers_of(types: list[str]) -> Plant:
     """Layers with a window, and the positions of their type, in other places."""
 
