@@ -18,8 +18,8 @@ PreTrainedTokenizerFast(tokenizer_object=ids, bos_token="1", eos_token="2", unk_
 ctranslate2.converters.TransformersConverter("checkpoint").convert("port", force=True)
 port = ctranslate2.Generator("port", compute_type="float32")
 options = {"sampling_topk": 1, "include_prompt_in_result": False, "return_end_token": True}
-prompts = [[str(k) for k in row] for row in tokens.tolist()]
-actual = [each.sequences_ids[0] for each in port.generate_batch(prompts, max_length=12, **options)]
+rows = [[str(k) for k in row] for row in tokens.tolist()]
+actual = [e.sequences_ids[0] for e in port.generate_batch(rows, max_length=12, **options)]
 model.generation_config.eos_token_id = None
-rows = model.generate(tokens, max_new_tokens=12, do_sample=False)[:, tokens.shape[1] :].tolist()
-print([row[: len(port)] == port for row, port in zip(rows, actual)])  # by prompt, up to an end token
+tokens = model.generate(tokens, max_new_tokens=12, do_sample=False)[:, tokens.shape[1] :]
+print([row[: len(port)] == port for row, port in zip(tokens.tolist(), actual, strict=True)])  # by prompt

@@ -21,8 +21,10 @@ class Steps:
 NUMPY = "import numpy as np"
 TOKENIZER = (  # one word for each token; the engine wants the names of all three special ones
     'ids = Tokenizer(models.WordLevel({str(k): k for k in range(model.config.vocab_size)}, unk_token="0"))',
-    'PreTrainedTokenizerFast(tokenizer_object=ids, bos_token="1", eos_token="2", unk_token="0")'
-    '.save_pretrained("checkpoint")',
+    (
+        'PreTrainedTokenizerFast(tokenizer_object=ids, bos_token="1", eos_token="2", unk_token="0")'
+        '.save_pretrained("checkpoint")'
+    ),
 )
 ANY_TOKENIZER = (
     'PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"": 0}, ""))).save_pretrained("checkpoint")'
@@ -174,13 +176,13 @@ TOKENS = {  # the same for tokens that are generated greedily
         (
             *LOGITS["ctranslate2"].steps[:-1],
             'options = {"sampling_topk": 1, "include_prompt_in_result": False, "return_end_token": True}',
-            "prompts = [[str(k) for k in row] for row in tokens.tolist()]",
-            f"actual = [each.sequences_ids[0] for each in port.generate_batch(prompts, max_length={GENERATED}, **options)]",
+            "rows = [[str(k) for k in row] for row in tokens.tolist()]",
+            f"actual = [e.sequences_ids[0] for e in port.generate_batch(rows, max_length={GENERATED}, **options)]",
         ),
         shown=(
             "model.generation_config.eos_token_id = None",
-            f"rows = model.generate(tokens, max_new_tokens={GENERATED}, do_sample=False)[:, tokens.shape[1] :].tolist()",
-            "print([row[: len(port)] == port for row, port in zip(rows, actual)])  # by prompt, up to an end token",
+            f"tokens = model.generate(tokens, max_new_tokens={GENERATED}, do_sample=False)[:, tokens.shape[1] :]",
+            "print([row[: len(port)] == port for row, port in zip(tokens.tolist(), actual, strict=True)])  # by prompt",
         ),
         prompts=8,  # of one alone the first tokens may be the same
     )
