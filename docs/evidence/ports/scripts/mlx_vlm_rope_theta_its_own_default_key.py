@@ -1,4 +1,4 @@
-"""cohere, mlx-vlm 0.7.10: differs from transformers."""
+"""cohere, mlx-vlm 0.7.10: rope_parameters.rope_theta: 500000 in transformers, 8e+06, its own default here."""
 
 from pathlib import Path
 
