@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from orderproof.library_messages import suppress_warnings
@@ -414,6 +415,22 @@ def layers_of(types: list[str]) -> Plant:
         model.model = inner.eval()
 
     return plant
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiedHeadEngine(PlantedEngine):
+    """An engine that takes the embeddings for the head, times a factor, and refuses weights of one."""
+
+    name: str = "tied"
+    factor: float = 1.0
+
+    def load(self, folder: Path) -> LoadedModel:
+        if "lm_head.weight" in load_file(folder / "model.safetensors"):
+            raise ValueError("Received 1 parameters not in model: lm_head.weight.")
+        model = super().load(folder)
+        assert isinstance(model, PlantedModel)
+        model.model.lm_head.weight.data = self.factor * model.model.model.embed_tokens.weight.data
+        return model
 
 
 # ------------------------------------------------------------ engines that misbehave

@@ -34,6 +34,7 @@ from orderproof.ports.reference_checks import (
     nearer_output,
     own_cache_difference,
 )
+from orderproof.ports.refusal import refusal_explanation
 from orderproof.ports.tokenizer import write_tokenizer
 from orderproof.records.audit import Verdict
 
@@ -207,7 +208,10 @@ class PortRun:
             then = f"with {keys} added to config.json, as transformers wrote them before version 5, {same}"
         else:
             then = "no other law can be measured"
-        return PortResult(law, "refuted", f"{self.engine.name} {run.load_failure}; {then}")
+        found = Explanation()
+        if self.explains and not self.needs_older_keys:
+            found = refusal_explanation(self.reference, self.engine, run, self.limits)
+        return PortResult(law, "refuted", f"{self.engine.name} {run.load_failure}; {then}", explanation=found)
 
     def _compared(self, law: PortLaw, output: Output) -> PortResult:
         call = self.calls[law.name]
