@@ -77,11 +77,14 @@ def test_an_environment_of_a_library_is_listed_by_its_own_name(
 ):
     monkeypatch.setenv("ORDERPROOF_ENGINES", str(tmp_path))
     monkeypatch.setattr(Library, "version_here", "")
-    (tmp_path / "mlx-core@0.32.4").mkdir()
-    (tmp_path / "mlx-core@0.32.4" / RECORD).write_text(json.dumps({"installed_on": "2026-11-30"}), encoding="utf-8")
+    for name in ("mlx-core@0.32.4", "mlx@0.31.0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / RECORD).write_text(json.dumps({"installed_on": "2026-11-30"}), encoding="utf-8")
     _, out, _ = run("engines", "list")
-    listed = [line.split()[0] for line in out.splitlines() if line.strip()]
-    assert "mlx-core@0.32.4" in listed
+    engines, listed = ([line.split()[0] for line in part.splitlines()] for part in out.strip().split("\n\n"))
+    assert engines[0] == "engine"
+    assert {"mlx@0.31.0", "vllm", "onnxruntime-genai"} <= set(engines)
+    assert listed[:2] == ["library", "mlx-core@0.32.4"]
     assert "onnx-reference" in listed
     assert not {"mlx", "mlx-core", "onnx"} & set(listed)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from orderproof.library_messages import suppress_warnings
@@ -386,6 +387,23 @@ def undivided_expert_weights(model: Any) -> None:
             )
 
 
+def softmax_of_experts(temperature: float) -> Plant:
+    """Experts that are chosen and weighed by softmax scores, with the bias of the choice in the weights."""
+
+    def route(router: Any, inputs: Any, output: Any) -> Any:
+        del router
+        scores = (output[0] / temperature).softmax(-1) + inputs[1]
+        values, indices = scores.topk(output[2].shape[-1])
+        return output[0], values / values.sum(-1, keepdim=True) * output[1].sum(-1, keepdim=True), indices
+
+    def plant(model: Any) -> None:
+        for part in model.modules():
+            if type(part).__name__.endswith("Router"):
+                part.register_forward_hook(route)
+
+    return plant
+
+
 def layers_of(types: list[str]) -> Plant:
     """Layers with a window, and the positions of their type, in other places."""
 
@@ -397,6 +415,22 @@ def layers_of(types: list[str]) -> Plant:
         model.model = inner.eval()
 
     return plant
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiedHeadEngine(PlantedEngine):
+    """An engine that takes the embeddings for the head, times a factor, and refuses weights of one."""
+
+    name: str = "tied"
+    factor: float = 1.0
+
+    def load(self, folder: Path) -> LoadedModel:
+        if "lm_head.weight" in load_file(folder / "model.safetensors"):
+            raise ValueError("Received 1 parameters not in model: lm_head.weight.")
+        model = super().load(folder)
+        assert isinstance(model, PlantedModel)
+        model.model.lm_head.weight.data = self.factor * model.model.model.embed_tokens.weight.data
+        return model
 
 
 # ------------------------------------------------------------ engines that misbehave

@@ -12,12 +12,13 @@ import torch
 from orderproof import audit
 from orderproof.errors import SubjectError, UsageError
 from orderproof.optional_packages import install_command
+from orderproof.ports.engine_pair import EnginePair
 from orderproof.ports.engines.engine import EngineError
 from orderproof.ports.load import load_reference
 from orderproof.ports.older_config import older_keys
 from orderproof.ports.source_package import source_folder
 from orderproof.ports.tokenizer import write_tokenizer
-from tests.ports.planted_engine import FewLabelsEngine, MisbehavingEngine, PlantedEngine
+from tests.ports.planted_engine import FewLabelsEngine, MisbehavingEngine, PlantedEngine, TiedHeadEngine
 
 LAWS = ["loads_checkpoint", "same_prefill", "same_cached_decoding"]
 
@@ -44,6 +45,17 @@ def test_a_call_that_fails_costs_its_law_only(how: str, reason: str) -> None:
     assert prefill.verdict == ("refuted" if how == "nan" else "undecided")
     assert reason in prefill.reason
     assert report.exit_code == (1 if how == "nan" else 3)
+
+
+@pytest.mark.parametrize(("factor", "names"), [(1.0, True), (1.1, False)])
+def test_an_engine_that_takes_a_tied_head_only_is_named_if_it_computes_that(factor: float, names: bool) -> None:
+    (finding,) = audit("arch:llama", against=TiedHeadEngine(factor=factor), laws=LAWS[:1]).findings
+    assert finding.verdict == "refuted"
+    assert finding.port is not None
+    assert finding.port.explained == names, finding.reason
+    assert ("tie_word_embeddings: False in the reference, True in tied" in finding.reason) == names
+    pair = audit("arch:llama", against=EnginePair(TiedHeadEngine(factor=factor), PlantedEngine()), laws=LAWS[:1])
+    assert [bool(each.port and each.port.explained) for each in pair.findings] == [names]
 
 
 def test_an_engine_that_refuses_the_checkpoint_fails_one_law_and_the_other_engine_stands() -> None:

@@ -145,6 +145,9 @@ CASES: dict[str, Case] = {
         "arch:afmoe", plants(planted.scaled_embeddings, planted.undivided_expert_weights), "same_prefill",
         (("other", "sigmoid scores as they are"), ("other", "True")),
     ),
+    "softmax scores of experts": Case(
+        "arch:lfm2_moe", plants(planted.softmax_of_experts(1.0)), "same_prefill", (("other", "softmax"),)
+    ),
     "two at once: base and window": Case(
         "arch:mistral", plants(planted.base(1e6), planted.window(1 << 20)), "same_past_window",
         (("rotary base", "1e+06"), ("window", "no window")),
@@ -164,6 +167,13 @@ def test_a_planted_difference_is_found_and_named(name: str) -> None:
     assert finding.port is not None
     assert finding.port.explained, finding.reason
     assert tuple((cause.cause, cause.assumed) for cause in finding.port.causes) == case.causes, finding.reason
+
+
+def test_scores_of_experts_with_a_temperature_are_no_known_scores() -> None:
+    case = Case("arch:lfm2_moe", plants(planted.softmax_of_experts(1.5)), "same_prefill", ())
+    finding = found(case)
+    assert finding.port is not None
+    assert not finding.port.explained, finding.reason
 
 
 AGREEING = (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orderproof.ports.environments.environment import Environment
 
 GB = 10**9
+ENGINES, LIBRARIES = "engine of --against", "library of conventions"
 
 
 def engines(
@@ -94,19 +95,25 @@ def _list() -> None:
     from orderproof.ports.engines.registry import engines as known
     from orderproof.ports.environments.environment import environments
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("environment", "size", "age", "folder or command"):
-        table.add_column(column, overflow="fold")
+    wanted = {
+        ENGINES: {each.name: each.how_to_install for each in known().values() if each.has_environment},
+        LIBRARIES: {each.environment.name: each.how_to_install for each in libraries().values()},
+    }
+    here = {each.environment.name for each in libraries().values() if each.version_here}
     installed = environments()
-    for each in installed:
-        table.add_row(each.label, _size(each), f"{each.age_days} days", str(each.folder))
     there = {each.name for each in installed}
-    missing = {each.name: each.how_to_install for each in known().values() if each.has_environment}
-    missing |= {each.environment.name: each.how_to_install for each in libraries().values() if not each.version_here}
-    for name, command in missing.items():
-        if name not in there:
-            table.add_row(name, "not installed", "", command)
-    new_console().print(table)
+    console = new_console()
+    for heading, commands in wanted.items():
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in (heading, "size", "age", "folder or command"):
+            table.add_column(column, overflow="fold")
+        for each in installed:
+            if (each.name in wanted[LIBRARIES]) == (heading == LIBRARIES):
+                table.add_row(each.label, _size(each), f"{each.age_days} days", str(each.folder))
+        for name, command in commands.items():
+            if name not in there | here:
+                table.add_row(name, "not installed", "", command)
+        console.print(*[""] * (heading == LIBRARIES), table, sep="\n")
 
 
 def _size(environment: Environment) -> str:

@@ -122,7 +122,7 @@ class PairRun:
             kind = self.reference.config.model_type
             return PairResult("not_applicable", f"no implementation of {kind} in {' and '.join(unknown)}")
         if law.ability is None:
-            return self._loading()
+            return self._loading(law)
         for run in self.runs:
             if law.name not in run.calls:
                 return PairResult("not_applicable", run.result(law).reason)
@@ -131,7 +131,7 @@ class PairRun:
             return PairResult("undecided", f"the checkpoint is not loaded by {names}")
         return self._call_result(law, self.runs[0].calls[law.name])
 
-    def _loading(self) -> PairResult:
+    def _loading(self, law: PortLaw) -> PairResult:
         """Both load a checkpoint, or neither does."""
         texts = [_load_text(run) for run in self.runs]
         said = "; ".join(f"{run.engine.name} {text}" for run, text in zip(self.runs, texts, strict=True))
@@ -140,7 +140,9 @@ class PairRun:
         if any(run.first_run.load_failure and not run.first_run.refused for run in self.runs):
             return PairResult("undecided", said)  # an engine died, hung or is not there
         same = [(_is_refused(run), run.needs_older_keys) for run in self.runs]
-        return PairResult("held" if same[0] == same[1] else "refuted", said)
+        if same[0] == same[1]:
+            return PairResult("held", said)
+        return PairResult("refuted", said, results=tuple(run.result(law) for run in self.runs))
 
     def _call_result(self, law: PortLaw, call: PortCall) -> PairResult:
         """The result on the checkpoint as it is saved, or with the keys of older versions, which an engine may read."""

@@ -46,6 +46,7 @@ class EngineRun:
     knows: bool = True
     load_failure: str = ""  # why it did not load the checkpoint
     refused: bool = False  # the library raised an error of its own; else it died, hung or is not there
+    has_started: bool = True  # False: its interpreter, or the import of the engine, failed before any checkpoint
     defaults: Mapping[str, Any] = field(default_factory=dict)  # its values for keys that config.json lacks
     outputs: dict[PortCall, Output | str] = field(default_factory=dict)
     seconds: float = 0.0  # [s] of processor time for the checkpoint: to load it, and for all calls
@@ -96,7 +97,7 @@ def run_engine(
                 finally:
                     process.stop()
     except EngineError as error:
-        run.load_failure = str(error)
+        run.load_failure, run.has_started = str(error), False
     return run
 
 

@@ -34,6 +34,7 @@ SIZES: Mapping[str, Mapping[str, Any]] = {  # that an engine computes from other
     "falcon": {"ffn_hidden_size": None},
     "falcon_h1": {"num_attention_heads": 4, "num_key_value_heads": 2},
     "gpt_neox": {"intermediate_size": 256},
+    "granitemoehybrid": {"mamba_n_heads": 4, "mamba_d_head": "auto"},
     "lfm2_moe": {"num_dense_layers": 1},
 }
 TINY_VALUES: Mapping[str, Any] = {  # of keys that a configuration has

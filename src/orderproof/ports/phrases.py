@@ -37,7 +37,11 @@ def result_text(run: PortRun, result: PortResult) -> str:
     profile, engine = result.profile, run.engine.name
     if profile is None or result.call is None:
         causes = [_cause_text(each, engine) for each in result.explanation.causes]
-        then = [f"with {_changes(len(causes))} the reference generates the tokens of {engine}"] if causes else []
+        if result.law.ability is None:
+            equal = f"equals {engine}, which loads it without the weights of the head"
+        else:
+            equal = f"generates the tokens of {engine}"
+        then = [f"with {_changes(len(causes))} the reference {equal}"] if causes else []
         return "; ".join([result.reason, *causes, *then])
     if profile.first is None:
         return f"{call_text(result.call)}: equal to {profile.largest:.1e} (rounding {result.rounding:.1e})"

@@ -34,6 +34,7 @@ from orderproof.ports.reference_checks import (
     nearer_output,
     own_cache_difference,
 )
+from orderproof.ports.refusal import refusal_explanation
 from orderproof.ports.tokenizer import write_tokenizer
 from orderproof.records.audit import Verdict
 
@@ -144,6 +145,8 @@ class PortRun:
             return self._load_result(law, run) if self.engine.reads_checkpoint else own
         if (reason := law.reason_against(model, self._abilities)) is not None:
             return PortResult(law, "not_applicable", reason)
+        if not run.has_started:
+            return PortResult(law, "undecided", run.load_failure)
         if run.load_failure and not self.needs_older_keys:
             why = "" if any(each.ability is None for each in self.laws) else f": {run.load_failure}"
             return PortResult(law, "undecided", f"{self.engine.name} {NOT_LOADED}{why}")
@@ -205,7 +208,10 @@ class PortRun:
             then = f"with {keys} added to config.json, as transformers wrote them before version 5, {same}"
         else:
             then = "no other law can be measured"
-        return PortResult(law, "refuted", f"{self.engine.name} {run.load_failure}; {then}")
+        found = Explanation()
+        if self.explains and not self.needs_older_keys:
+            found = refusal_explanation(self.reference, self.engine, run, self.limits)
+        return PortResult(law, "refuted", f"{self.engine.name} {run.load_failure}; {then}", explanation=found)
 
     def _compared(self, law: PortLaw, output: Output) -> PortResult:
         call = self.calls[law.name]

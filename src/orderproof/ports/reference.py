@@ -11,7 +11,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -146,6 +146,10 @@ class Reference:
             file.write_text(
                 json.dumps({**json.loads(file.read_text(encoding="utf-8")), **extra_keys}), encoding="utf-8"
             )
+
+    def with_changes(self, changes: Sequence[Change]) -> Reference:
+        """A reference whose model has these changes; it has no folder."""
+        return replace(self, model=self._build(changes, None, double=False), folder=None, _outputs={})
 
     def config_json(self) -> dict[str, Any]:
         """The content of config.json."""

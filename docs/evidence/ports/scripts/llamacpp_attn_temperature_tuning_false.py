@@ -6,10 +6,10 @@ from llama_cpp import Llama
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"layer_types": ["chunked_attention"] * 3 + ["full_attention"], "no_rope_layers": [1] * 3 + [0]}
-values |= {"moe_layers": [0, 1, 2, 3], "max_position_embeddings": 128, "intermediate_size": 128, "floor_scale": 16}
-values |= {"hidden_size": 64, "vocab_size": 99, "head_dim": 16, "attention_chunk_size": 4, "num_attention_heads": 4}
-values |= {"num_key_value_heads": 2, "num_hidden_layers": 4, "num_local_experts": 4, "pad_token_id": 0}
+values = {"no_rope_layers": [1] * 3 + [0], "moe_layers": [0, 1, 2, 3], "max_position_embeddings": 128, "vocab_size": 99}
+values |= {"floor_scale": 16, "head_dim": 16, "attention_chunk_size": 4, "num_hidden_layers": 4, "num_local_experts": 4}
+values |= {"layer_types": ["chunked_attention"] * 3 + ["full_attention"], "intermediate_size": 128, "hidden_size": 64}
+values |= {"num_attention_heads": 4, "num_key_value_heads": 2, "pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("llama4_text", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -6,10 +6,10 @@ from llama_cpp import Llama
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"layer_types": ["sliding_attention"] * 5 + ["full_attention"], "per_layer_config": {"5": {"head_dim": 512}}}
-values |= {"max_position_embeddings": 128, "intermediate_size": 288, "vocab_size_per_layer_input": 99, "vocab_size": 99}
-values |= {"hidden_size": 72, "hidden_size_per_layer_input": 8, "num_hidden_layers": 6, "sliding_window": 6}
-values |= {"bos_token_id": 1, "eos_token_id": 2}
+values = {"max_position_embeddings": 128, "intermediate_size": 288, "vocab_size_per_layer_input": 99, "hidden_size": 72}
+values |= {"per_layer_config": {"5": {"head_dim": 512}}, "num_hidden_layers": 6, "sliding_window": 6, "bos_token_id": 1}
+values |= {"layer_types": ["sliding_attention"] * 5 + ["full_attention"], "vocab_size": 99, "eos_token_id": 2}
+values |= {"hidden_size_per_layer_input": 8}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("gemma4_text", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -6,9 +6,9 @@ from llama_cpp import Llama
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "max_position_embeddings": 128}
-values |= {"intermediate_size": 128, "hidden_size": 64, "vocab_size": 99, "num_attention_heads": 4, "sliding_window": 6}
-values |= {"num_key_value_heads": 2, "num_hidden_layers": 4, "bos_token_id": 1, "pad_token_id": 0}
+values = {"intermediate_size": 128, "hidden_size": 64, "num_attention_heads": 4, "sliding_window": 6, "bos_token_id": 1}
+values |= {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "num_key_value_heads": 2, "pad_token_id": 0}
+values |= {"max_position_embeddings": 128, "vocab_size": 99, "num_hidden_layers": 4}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("exaone4", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -6,11 +6,11 @@ from llama_cpp import Llama
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"layer_types": ["full_attention"] * 2, "mlp_layer_types": ["dense", "sparse"], "intermediate_size": 128}
-values |= {"num_attention_heads_per_layer": [4] * 2, "shared_expert_intermediate_size": 128, "hidden_size": 64}
-values |= {"max_position_embeddings": 128, "moe_intermediate_size": 64, "vocab_size": 99, "head_dim": 16}
-values |= {"num_attention_heads": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2, "num_hidden_layers": 2}
-values |= {"sliding_window": 6, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "num_experts": 4}
+values = {"layer_types": ["full_attention"] * 2, "mlp_layer_types": ["dense", "sparse"], "max_position_embeddings": 128}
+values |= {"shared_expert_intermediate_size": 128, "intermediate_size": 128, "vocab_size": 99, "num_attention_heads": 4}
+values |= {"num_attention_heads_per_layer": [4] * 2, "head_dim": 16, "num_experts_per_tok": 2, "num_key_value_heads": 2}
+values |= {"moe_intermediate_size": 64, "hidden_size": 64, "num_hidden_layers": 2, "bos_token_id": 1, "eos_token_id": 2}
+values |= {"sliding_window": 6, "pad_token_id": 0, "num_experts": 4}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("laguna", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -6,10 +6,10 @@ from llama_cpp import Llama
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "max_position_embeddings": 128}
-values |= {"intermediate_size": 128, "moe_intermediate_size": 64, "hidden_size": 64, "vocab_size": 99, "head_dim": 16}
-values |= {"num_attention_heads": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2, "num_hidden_layers": 4}
-values |= {"sliding_window": 6, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "num_experts": 4}
+values = {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "moe_intermediate_size": 64, "hidden_size": 64}
+values |= {"max_position_embeddings": 128, "intermediate_size": 128, "num_attention_heads": 4, "num_experts_per_tok": 2}
+values |= {"num_key_value_heads": 2, "num_hidden_layers": 4, "sliding_window": 6, "bos_token_id": 1, "eos_token_id": 2}
+values |= {"vocab_size": 99, "head_dim": 16, "pad_token_id": 0, "num_experts": 4}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("afmoe", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

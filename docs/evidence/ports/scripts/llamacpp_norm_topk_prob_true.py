@@ -6,9 +6,9 @@ from llama_cpp import Llama
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"max_position_embeddings": 128, "intermediate_size": 128, "moe_intermediate_size": 64, "hidden_size": 64}
-values |= {"vocab_size": 99, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2}
-values |= {"num_hidden_layers": 2, "num_local_experts": 4, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+values = {"max_position_embeddings": 128, "intermediate_size": 128, "moe_intermediate_size": 64, "num_hidden_layers": 2}
+values |= {"hidden_size": 64, "num_attention_heads": 4, "num_experts_per_tok": 2, "bos_token_id": 1, "eos_token_id": 2}
+values |= {"vocab_size": 99, "num_key_value_heads": 2, "num_local_experts": 4, "pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3_moe", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

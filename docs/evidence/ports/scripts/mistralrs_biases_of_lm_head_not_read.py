@@ -8,10 +8,10 @@ from mistralrs import ChatCompletionRequest, ModelDType, Runner, Which
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"intermediate_size": 128, "max_position_embeddings": 70, "hidden_size": 64, "vocab_size": 99}
-values |= {"num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2, "pad_token_id": 0}
-older = {"rotary_emb_base": 10000.0, "rope_theta": 10000.0, "rope_scaling": None, "partial_rotary_factor": 0.5}
-older |= {"rotary_pct": 0.5, "rope_pct": 0.5, "head_dim": 16}
+values = {"max_position_embeddings": 70, "hidden_size": 64, "vocab_size": 99, "num_hidden_layers": 2, "pad_token_id": 0}
+values |= {"intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
+older = {"rope_theta": 10000.0, "rope_scaling": None, "partial_rotary_factor": 0.5, "rotary_pct": 0.5, "rope_pct": 0.5}
+older |= {"rotary_emb_base": 10000.0, "head_dim": 16}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("phi", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

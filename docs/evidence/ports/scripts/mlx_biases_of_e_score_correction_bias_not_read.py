@@ -10,9 +10,9 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"max_position_embeddings": 128, "intermediate_size": 128, "moe_intermediate_size": 64, "hidden_size": 64}
-values |= {"vocab_size": 99, "moe_layer_end_index": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "moe_k": 2}
-values |= {"num_hidden_layers": 2, "moe_num_experts": 4}
+values = {"max_position_embeddings": 128, "intermediate_size": 128, "moe_intermediate_size": 64, "num_hidden_layers": 2}
+values |= {"hidden_size": 64, "moe_layer_end_index": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "moe_k": 2}
+values |= {"vocab_size": 99, "moe_num_experts": 4}
 older = {"rotary_emb_base": 500000.0, "rope_theta": 500000.0, "rope_scaling": None, "head_dim": 16}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("ernie4_5_moe", **values)).float().eval()
 for parameter in model.parameters():

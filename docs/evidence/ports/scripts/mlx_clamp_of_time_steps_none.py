@@ -9,10 +9,10 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"max_position_embeddings": 128, "intermediate_size": 128, "moe_shared_expert_intermediate_size": 64}
-values |= {"moe_intermediate_size": 64, "mamba_head_dim": 16, "ssm_state_size": 16, "hidden_size": 64, "vocab_size": 99}
-values |= {"head_dim": 16, "num_attention_heads": 4, "num_key_value_heads": 2, "n_routed_experts": 4, "chunk_size": 4}
-values |= {"sliding_window": 6}
+values = {"max_position_embeddings": 128, "mamba_head_dim": 16, "ssm_state_size": 16, "hidden_size": 64, "head_dim": 16}
+values |= {"intermediate_size": 128, "moe_shared_expert_intermediate_size": 64, "vocab_size": 99, "n_routed_experts": 4}
+values |= {"moe_intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "sliding_window": 6}
+values |= {"chunk_size": 4}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("nemotron_h", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

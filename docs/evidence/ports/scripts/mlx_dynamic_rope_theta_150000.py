@@ -9,11 +9,11 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-rope_parameters = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
-values = {"rope_parameters": rope_parameters, "layer_types": ["full_attention"] * 2, "intermediate_size": 128}
-values |= {"shared_expert_intermediate_size": 128, "max_position_embeddings": 16, "moe_intermediate_size": 64}
-values |= {"hidden_size": 64, "vocab_size": 99, "num_attention_heads": 4, "num_experts_per_tok": 2, "bos_token_id": 1}
-values |= {"num_key_value_heads": 2, "num_hidden_layers": 2, "eos_token_id": 2, "pad_token_id": 0, "num_experts": 4}
+rope = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
+values = {"rope_parameters": rope, "intermediate_size": 128, "max_position_embeddings": 16, "moe_intermediate_size": 64}
+values |= {"layer_types": ["full_attention"] * 2, "hidden_size": 64, "num_attention_heads": 4, "num_experts_per_tok": 2}
+values |= {"shared_expert_intermediate_size": 128, "num_key_value_heads": 2, "num_hidden_layers": 2, "bos_token_id": 1}
+values |= {"vocab_size": 99, "eos_token_id": 2, "pad_token_id": 0, "num_experts": 4}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen2_moe", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

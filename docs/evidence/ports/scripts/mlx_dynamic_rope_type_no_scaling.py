@@ -9,10 +9,9 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-rope_parameters = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
-values = {"rope_parameters": rope_parameters, "intermediate_size": 128, "max_position_embeddings": 16, "head_dim": 16}
-values |= {"hidden_size": 64, "vocab_size": 99, "num_attention_heads": 4, "num_key_value_heads": 2}
-values |= {"num_hidden_layers": 2}
+rope = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
+values = {"rope_parameters": rope, "intermediate_size": 128, "vocab_size": 99, "head_dim": 16, "num_attention_heads": 4}
+values |= {"max_position_embeddings": 16, "hidden_size": 64, "num_key_value_heads": 2, "num_hidden_layers": 2}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("hunyuan_v1_dense", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -9,11 +9,11 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"mlp_layer_types": ["dense", "sparse"], "max_position_embeddings": 128, "intermediate_size": 128}
-values |= {"moe_intermediate_size": 64, "qk_nope_head_dim": 16, "kv_lora_rank": 32, "hidden_size": 64, "v_head_dim": 16}
-values |= {"q_lora_rank": 32, "qk_head_dim": 24, "vocab_size": 99, "num_attention_heads": 4, "num_experts_per_tok": 2}
-values |= {"num_key_value_heads": 4, "num_hidden_layers": 2, "n_routed_experts": 4, "qk_rope_head_dim": 8}
-values |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+values = {"max_position_embeddings": 128, "intermediate_size": 128, "moe_intermediate_size": 64, "qk_nope_head_dim": 16}
+values |= {"kv_lora_rank": 32, "hidden_size": 64, "q_lora_rank": 32, "num_attention_heads": 4, "num_experts_per_tok": 2}
+values |= {"qk_head_dim": 24, "v_head_dim": 16, "num_key_value_heads": 4, "num_hidden_layers": 2, "n_routed_experts": 4}
+values |= {"mlp_layer_types": ["dense", "sparse"], "qk_rope_head_dim": 8, "bos_token_id": 1, "eos_token_id": 2}
+values |= {"vocab_size": 99, "pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("glm4_moe_lite", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

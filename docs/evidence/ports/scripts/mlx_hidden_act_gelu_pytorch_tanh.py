@@ -10,10 +10,10 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"max_position_embeddings": 128, "intermediate_size": 256, "hidden_size": 64, "vocab_size": 99}
-values |= {"num_attention_heads": 4, "num_hidden_layers": 2, "bos_token_id": 1, "pad_token_id": 0}
-older = {"rotary_emb_base": 10000.0, "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "rope_scaling": None}
-older |= {"rotary_pct": 0.25, "rope_pct": 0.25, "head_dim": 16}
+values = {"intermediate_size": 256, "hidden_size": 64, "num_attention_heads": 4, "bos_token_id": 1, "pad_token_id": 0}
+values |= {"max_position_embeddings": 128, "vocab_size": 99, "num_hidden_layers": 2}
+older = {"rope_theta": 10000.0, "partial_rotary_factor": 0.25, "rope_scaling": None, "rotary_pct": 0.25, "head_dim": 16}
+older |= {"rotary_emb_base": 10000.0, "rope_pct": 0.25}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt_neox", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -9,11 +9,10 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-rope_parameters = {"short_factor": [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35], "rope_type": "longrope"}
-rope_parameters |= {"long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], "rope_theta": 10000.0, "factor": 4.0}
-rope_parameters |= {"original_max_position_embeddings": 16}
-values = {"rope_parameters": rope_parameters, "intermediate_size": 128, "max_position_embeddings": 64, "head_dim": 16}
-values |= {"hidden_size": 64, "vocab_size": 99, "num_attention_heads": 4, "num_hidden_layers": 2, "pad_token_id": 0}
+rope = {"long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], "factor": 4.0, "original_max_position_embeddings": 16}
+rope |= {"short_factor": [1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35], "rope_type": "longrope", "rope_theta": 10000.0}
+values = {"rope_parameters": rope, "intermediate_size": 128, "vocab_size": 99, "head_dim": 16, "num_attention_heads": 4}
+values |= {"max_position_embeddings": 64, "hidden_size": 64, "num_hidden_layers": 2, "pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("internlm3", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

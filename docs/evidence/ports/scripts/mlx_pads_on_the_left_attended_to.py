@@ -10,8 +10,8 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"intermediate_size": 128, "hidden_size": 64, "vocab_size": 99, "num_hidden_layers": 2, "time_step_rank": 4}
-values |= {"bos_token_id": 1, "eos_token_id": 2}
+values = {"intermediate_size": 128, "hidden_size": 64, "num_hidden_layers": 2, "time_step_rank": 4, "bos_token_id": 1}
+values |= {"vocab_size": 99, "eos_token_id": 2}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("falcon_mamba", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -9,9 +9,9 @@ from mlx_lm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"max_position_embeddings": 128, "intermediate_size": 128, "hidden_size": 64, "vocab_size": 99}
-values |= {"head_dim": 16, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
-values |= {"sliding_window": 6, "pad_token_id": 0}
+values = {"max_position_embeddings": 128, "intermediate_size": 128, "hidden_size": 64, "vocab_size": 99, "head_dim": 16}
+values |= {"num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2, "sliding_window": 6}
+values |= {"pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("mistral", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

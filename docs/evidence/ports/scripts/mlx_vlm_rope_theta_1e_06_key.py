@@ -9,9 +9,9 @@ from mlx_vlm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"layer_types": ["full_attention"] * 2, "intermediate_size": 128, "max_position_embeddings": 70}
-values |= {"hidden_size": 64, "vocab_size": 99, "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1}
-values |= {"num_hidden_layers": 2, "eos_token_id": 2, "pad_token_id": 0}
+values = {"max_position_embeddings": 70, "hidden_size": 64, "vocab_size": 99, "num_hidden_layers": 2, "bos_token_id": 1}
+values |= {"layer_types": ["full_attention"] * 2, "intermediate_size": 128, "num_attention_heads": 4, "eos_token_id": 2}
+values |= {"num_key_value_heads": 2, "pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen2", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -9,9 +9,9 @@ from mlx_vlm.utils import load_model
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "intermediate_size": 128, "hidden_size": 64}
-values |= {"max_position_embeddings": 70, "vocab_size": 99, "head_dim": 16, "num_attention_heads": 4, "bos_token_id": 1}
-values |= {"num_key_value_heads": 2, "num_hidden_layers": 4, "sliding_window": 6, "eos_token_id": 2}
+values = {"intermediate_size": 128, "hidden_size": 64, "head_dim": 16, "num_attention_heads": 4, "num_hidden_layers": 4}
+values |= {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "num_key_value_heads": 2, "sliding_window": 6}
+values |= {"max_position_embeddings": 70, "vocab_size": 99, "bos_token_id": 1, "eos_token_id": 2}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("cohere2", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

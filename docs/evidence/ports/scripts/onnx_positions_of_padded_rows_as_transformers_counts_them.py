@@ -1,14 +1,13 @@
-"""trocr, onnxruntime 1.32.0: positions of padded rows: as transformers counts them."""
+"""trocr, onnxruntime 1.32.0: positions of padded rows: as without pads; here as transformers counts them."""
 
-# In transformers: as without pads
 import numpy as np
 import onnxruntime
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
 
 torch.manual_seed(0)
-values = {"is_decoder": True, "max_position_embeddings": 128, "decoder_ffn_dim": 128, "vocab_size": 99, "d_model": 64}
-values |= {"decoder_attention_heads": 4, "decoder_layers": 2, "bos_token_id": 1, "pad_token_id": 0}
+values = {"is_decoder": True, "decoder_ffn_dim": 128, "vocab_size": 99, "decoder_attention_heads": 4, "bos_token_id": 1}
+values |= {"max_position_embeddings": 128, "d_model": 64, "decoder_layers": 2, "pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("trocr", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -1,6 +1,5 @@
-"""olmo, onnxruntime-genai 0.18.0: norm: without the mean subtracted, epsilon 1e-06."""
+"""olmo, onnxruntime-genai 0.18.0: norm: OlmoLayerNorm; here without the mean subtracted, epsilon 1e-06."""
 
-# In transformers: OlmoLayerNorm
 import onnxruntime_genai as og
 import torch
 from onnxruntime_genai.models.builder import create_model, parse_extra_options
@@ -8,9 +7,9 @@ from tokenizers import Tokenizer, models
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast  # 5.23.0
 
 torch.manual_seed(0)
-values = {"intermediate_size": 128, "hidden_size": 128, "max_position_embeddings": 70, "vocab_size": 99}
-values |= {"num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2, "bos_token_id": 1}
-values |= {"eos_token_id": 2, "pad_token_id": 0}
+values = {"max_position_embeddings": 70, "vocab_size": 99, "num_hidden_layers": 2, "bos_token_id": 1, "eos_token_id": 2}
+values |= {"intermediate_size": 128, "hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
+values |= {"pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("olmo", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -7,9 +7,9 @@ from tokenizers import Tokenizer, models
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast  # 5.23.0
 
 torch.manual_seed(0)
-values = {"intermediate_size": 128, "hidden_size": 128, "max_position_embeddings": 70, "vocab_size": 99}
-values |= {"head_dim": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
-values |= {"bos_token_id": 1, "eos_token_id": 2}
+values = {"intermediate_size": 128, "hidden_size": 128, "max_position_embeddings": 70, "vocab_size": 99, "head_dim": 32}
+values |= {"num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2, "bos_token_id": 1}
+values |= {"eos_token_id": 2}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("gemma", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
-from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0
+from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1
 
 torch.manual_seed(0)
 values = {"hidden_size": 128, "vocab_size": 99, "pad_token_id": 0, "n_head": 4}
@@ -12,8 +12,7 @@ for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)
 tokens = torch.randint(3, model.config.vocab_size, (1, 12))
 model.save_pretrained("checkpoint")
-options = {"dtype": "float32", "skip_tokenizer_init": True, "enforce_eager": True, "block_size": 32}
-port = LLM("checkpoint", max_logprobs=-1, kv_cache_memory_bytes=1 << 26, **options)
+port = LLM("checkpoint", dtype="float32", skip_tokenizer_init=True, enforce_eager=True, max_logprobs=-1)
 params = SamplingParams(max_tokens=1, prompt_logprobs=-1, detokenize=False)
 prompt = {"prompt_token_ids": [*tokens[0].tolist(), 0]}  # the scores of a token are at the next one
 answer = port.generate([prompt], params)[0].prompt_logprobs[1:]

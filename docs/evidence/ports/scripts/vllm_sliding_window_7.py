@@ -3,19 +3,18 @@
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
-from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0
+from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1
 
 torch.manual_seed(0)
-values = {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "intermediate_size": 128, "hidden_size": 128}
-values |= {"max_position_embeddings": 70, "vocab_size": 99, "head_dim": 32, "num_attention_heads": 4, "bos_token_id": 1}
-values |= {"num_key_value_heads": 2, "num_hidden_layers": 4, "sliding_window": 6, "eos_token_id": 2}
+values = {"intermediate_size": 128, "hidden_size": 128, "max_position_embeddings": 70, "vocab_size": 99, "head_dim": 32}
+values |= {"layer_types": ["sliding_attention"] * 3 + ["full_attention"], "num_attention_heads": 4, "sliding_window": 6}
+values |= {"num_key_value_heads": 2, "num_hidden_layers": 4, "bos_token_id": 1, "eos_token_id": 2}
 model = AutoModelForCausalLM.from_config(AutoConfig.for_model("cohere2", **values)).float().eval()
 for parameter in model.parameters():
     parameter.data += 0.12 * torch.randn(parameter.shape)
 tokens = torch.randint(3, model.config.vocab_size, (1, 20))
 model.save_pretrained("checkpoint")
-options = {"dtype": "float32", "skip_tokenizer_init": True, "enforce_eager": True, "block_size": 32}
-port = LLM("checkpoint", max_logprobs=-1, kv_cache_memory_bytes=1 << 26, **options)
+port = LLM("checkpoint", dtype="float32", skip_tokenizer_init=True, enforce_eager=True, max_logprobs=-1)
 params = SamplingParams(max_tokens=1, prompt_logprobs=-1, detokenize=False)
 prompt = {"prompt_token_ids": [*tokens[0].tolist(), 0]}  # the scores of a token are at the next one
 answer = port.generate([prompt], params)[0].prompt_logprobs[1:]

@@ -71,8 +71,8 @@ class PortRow(Record):
 
     @property
     def differences(self) -> tuple[PortLawResult, ...]:
-        """The laws that fail by a difference, or by other tokens with known causes."""
-        failed = (law for law in self.laws if law.verdict == "refuted")
+        """The laws of calls that fail by a difference, or by other tokens with known causes."""
+        failed = (law for law in self.laws if law.verdict == "refuted" and law.law != "loads_checkpoint")
         return tuple(law for law in failed if law.difference is not None or law.causes)
 
     @property

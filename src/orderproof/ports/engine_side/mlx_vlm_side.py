@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,22 @@ class _Model:
         return [int(token) for token, *_ in steps]
 
 
+def _module_name(model_type: str) -> str:
+    return f"mlx_vlm.models.{get_model_type({'model_type': model_type})}"
+
+
 def knows(model_type: str) -> bool:
     """True for an architecture that the library has a folder for."""
-    return importlib.util.find_spec(f"mlx_vlm.models.{get_model_type({'model_type': model_type})}") is not None
+    return importlib.util.find_spec(_module_name(model_type)) is not None
+
+
+def defaults(model_type: str) -> Mapping[str, Any]:
+    """The values that it takes for keys that config.json lacks."""
+    module = importlib.import_module(_module_name(model_type))
+    classes = [getattr(module, name, None) for name in ("TextConfig", "ModelConfig")]
+    arguments = next((each for each in classes if dataclasses.is_dataclass(each)), None)
+    found = dataclasses.fields(arguments) if arguments is not None else ()
+    return {entry.name: entry.default for entry in found}
 
 
 def load(folder: Path) -> _Model:
