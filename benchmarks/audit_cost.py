@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,23 +68,39 @@ def run(arguments: tuple[str, ...]) -> Cost:
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     most = 0.0
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        most = max(most, sum(map(proportional_memory, process_tree(process.pid))))
+        most = max(most, memory_at_one_time(process.pid))
         time.sleep(SAMPLING_INTERVAL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Cost(usage.ru_utime + usage.ru_stime, most, usage.ru_maxrss * 1024 / 1e6, process.returncode)
 
 
-def process_tree(pid: int) -> list[int]:
-    """A process and all that it started."""
-    found = [pid]
-    for process in found:
-        try:
-            threads = list(Path(f"/proc/{process}/task").iterdir())
-            found += [int(child) for t in threads for child in (t / "children").read_text(encoding="utf-8").split()]
-        except (FileNotFoundError, ProcessLookupError):  # it has ended
-            continue
-    return found
+def memory_at_one_time(pid: int) -> float:
+    """The memory [MB] of a process and all that it started.
+
+    They are stopped meanwhile: a page of a file that one of them reads after the memory of another was read would
+    count for both.
+    """
+    processes = [pid]
+    try:
+        for process in processes:
+            with suppress(ProcessLookupError):  # it has ended
+                os.kill(process, signal.SIGSTOP)
+            processes += children(process)
+        return sum(map(proportional_memory, processes))
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started; none if it has ended."""
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for t in threads for child in (t / "children").read_text(encoding="utf-8").split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def proportional_memory(pid: int) -> float:

@@ -35,7 +35,7 @@ from statistics import linear_regression
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from audit_cost import SAMPLING_INTERVAL, process_tree, proportional_memory
+from audit_cost import SAMPLING_INTERVAL, memory_at_one_time
 from processor import processor
 
 COMMAND = "python benchmarks/checkpoints.py --markdown docs/evidence/benchmarks/checkpoints.md"
@@ -228,7 +228,7 @@ def audit(folder: Path, source: Path, arguments: Sequence[str] = ()) -> Cost:
     most = 0.0
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         began = time.process_time()
-        most = max(most, sum(map(proportional_memory, process_tree(process.pid))))
+        most = max(most, memory_at_one_time(process.pid))
         time.sleep(max(SAMPLING_INTERVAL, SAMPLING_SHARE * (time.process_time() - began)))
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

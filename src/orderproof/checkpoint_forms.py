@@ -52,6 +52,7 @@ def checkpoint_form(path: Path, label: str) -> CheckpointForm:
         _check_adapter(path, label, found.stated)
     elif found.form in ("torchao", "compressed-tensors"):
         _check_activations(label, found.stated)
+        _check_groups(label, found.stated.get("config_groups"))
     return found
 
 
@@ -97,12 +98,37 @@ def _check_activations(label: str, stated: dict[str, Any]) -> None:
     kinds = {str(each.get("_type")) for each in _objects(stated.get("quant_type"))}
     of_groups = any(each.get("input_activations") or each.get("output_activations") for each in _objects(groups))
     others = {kind for kind in kinds if kind.endswith("Config") and not kind.endswith("WeightOnlyConfig")}
-    if of_groups or stated.get("kv_cache_scheme") or others:
+    if of_groups or stated.get("kv_cache_scheme") or stated.get("transform_config") or others:
         what = f" ({', '.join(sorted(others))})" if others else ""
         raise CheckpointError(
             f"{label}: activations are quantised too{what}, so plain weights compute something else; expected a "
             "checkpoint in which only weights are"
         )
+
+
+def _check_groups(label: str, groups: Any) -> None:
+    """Raise `CheckpointError` if layers are quantised in unlike ways: transformers reads all by their first group.
+
+    Groups of experts are read by their own.
+    """
+    of_layers = [group for group in _objects(groups)[1:] if "targets" in group and not _is_of_experts(group)]
+    if len({_scheme(group) for group in of_layers}) > 1:
+        raise CheckpointError(
+            f"{label}: its {len(of_layers)} groups of layers are quantised in unlike ways, which transformers reads as "
+            "one; expected one scheme for all layers but experts"
+        )
+
+
+def _scheme(group: dict[str, Any]) -> str:
+    """How weights are stored, without how they were chosen."""
+    weights = group.get("weights") or {}
+    stated = {key: value for key, value in weights.items() if not key.startswith("observer")}
+    return json.dumps([group.get("format"), stated], sort_keys=True)
+
+
+def _is_of_experts(group: dict[str, Any]) -> bool:
+    targets = group["targets"] if isinstance(group["targets"], list) else []
+    return any(str(target).startswith("re:") and "experts" in str(target) for target in targets)
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

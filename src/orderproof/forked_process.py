@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from resource import struct_rusage
 
 _DIE_WITH_PARENT, _ADOPT_ORPHANS = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt
+LARGE_BLOCK = 2**20  # [bytes]
 _FAILED = 70  # the exit code of a child whose work raised
 
 
@@ -129,6 +131,16 @@ def return_free_memory() -> None:
     library = libc()
     if library is not None and hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
+
+
+def return_large_blocks() -> None:
+    """From now on each large block goes back to the system when it is freed: the C library would keep most of them.
+
+    Processes that this one forks do the same.
+    """
+    library = libc()
+    if library is not None and hasattr(library, "mallopt"):
+        library.mallopt(_MMAP_THRESHOLD, LARGE_BLOCK)
 
 
 def die_with_parent() -> None:

@@ -18,17 +18,20 @@ def test_a_command_costs_time_and_memory() -> None:
     assert 1 < cost.megabytes <= cost.largest * 1.01
 
 
-def test_the_processes_that_a_process_started_are_found() -> None:
+def test_the_memory_of_all_processes_is_read_while_they_stand_still() -> None:
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        found = audit_cost.process_tree(process.pid)
+        found = [process.pid, *audit_cost.children(process.pid)]
         sizes = [audit_cost.proportional_memory(pid) for pid in found]
-        process.communicate(b"\n")
+        together = audit_cost.memory_at_one_time(process.pid)
+        process.communicate(b"\n")  # they go on
+    assert process.returncode == 0
     assert len(found) == 2
     assert min(sizes) > 1
-    assert audit_cost.proportional_memory(process.pid) == 0
+    assert together == pytest.approx(sum(sizes), rel=0.05)
+    assert audit_cost.memory_at_one_time(process.pid) == 0
 
 
 def test_an_exceeded_limit_and_a_failed_command_are_named() -> None:

@@ -56,6 +56,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     done = audit_in(folder, "model.py:build", *LAWS, "--budget", "0.001s", "--json", "cut.json")
     assert done.returncode == 3, done.stderr
     assert "not reached within the budget of 0.001 s" in done.stdout
+    assert "to go on with 3 laws that are left: --resume, and the JSON report" in done.stdout
     return folder, (folder / "cut.json").read_text(encoding="utf-8")
 
 

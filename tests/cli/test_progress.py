@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -50,6 +52,27 @@ def test_laws_that_do_not_apply_are_not_named() -> None:
     assert {text.partition(",")[0] for text, _ in shown if text.startswith("OP")} == applied
     assert any(f.verdict == "not_applicable" for f in report.findings)
     assert all(before_the_end for _, before_the_end in shown)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_narrow_terminal_shows_law_counter_and_estimate(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    for name, value in {"COLUMNS": str(columns), "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(console.time, "monotonic", lambda: now)
+    with console.progress(quiet=False) as update:
+        update("loading a/" + 200 * "b", 0, 40)
+        now += 100.0
+        update("OP408 right_padded_decoding, 12 of 15 comparisons", 20, 40)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    last = shown.replace("\r", "\n").strip().splitlines()[-1]
+    assert "OP408 right_padded_decoding, 12 of 15 comparisons" in last
+    assert last.rstrip().endswith("about 2 min left")
+    assert max(len(line) for line in shown.replace("\r", "\n").splitlines()) <= columns
 
 
 def test_counters_of_one_stage_are_written_seldom(

@@ -15,6 +15,7 @@ from orderproof.cli.watched_process import go_on_in_child, keep, noted, plan
 from orderproof.configuration.basis import basis_of, environment, options_text
 from orderproof.configuration.kept_reports import KeptReports
 from orderproof.configuration.read_files import followed_reads
+from orderproof.forked_process import return_large_blocks
 from orderproof.records.audit import Basis, Expectation, Report
 from orderproof.subject_spec import Layout
 from orderproof.time_limit import TimeAllowed
@@ -129,7 +130,10 @@ class AuditRun:
         )  # fmt: skip
         from orderproof.auditing.api import audit_context
         from orderproof.auditing.run import run_audit, undecided_report
+        from orderproof.cast_on_use import is_large
 
+        if is_large(self.loaded.module):
+            return_large_blocks()
         self.context = audit_context(self.loaded, length=self.length, seed=self.seed)
         self.planned = undecided_report(self.context, chosen=self.laws, expect=self.expected, fast=self.fast)
         plan(self.planned)

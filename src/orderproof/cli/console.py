@@ -24,6 +24,9 @@ from orderproof.report.phrases import escape_control_characters
 
 LINE_INTERVAL = 10.0  # [s] between lines of one stage that differ only in a counter, "3 of 40"
 SHOWN_FROM = 2.0  # [s] shorter work, or a shorter rest of it, has no estimate
+BAR_WIDTH = 24
+NUMBERS_WIDTH = 30  # of the time and the estimate: a column that is too wide would cut all others
+WIDE = 110  # [characters] the least width of a terminal with room for a bar
 REMINDER_INTERVAL = 30.0  # [s] between lines that say that a stage goes on
 _COUNTER = re.compile(r"(, )?\d+ of \d+( comparisons)?")
 
@@ -118,14 +121,18 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         return
     text_column = TextColumn("{task.description}", markup=False)  # a path may have brackets
     rest_column = TextColumn("{task.fields[rest]}", markup=False)
-    columns = (SpinnerColumn(), text_column, BarColumn(bar_width=24), TimeElapsedColumn(), rest_column)
     # The file by itself: while a model runs, `sys.stderr` is a stream that writes to this display.
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as display:
+    console = Console(file=sys.stderr)
+    bar = [BarColumn(bar_width=BAR_WIDTH)] if console.width >= WIDE else []
+    columns = (SpinnerColumn(), text_column, *bar, TimeElapsedColumn(), rest_column)
+    room = max(console.width - NUMBERS_WIDTH - (BAR_WIDTH + 1) * len(bar), 1)
+    with Progress(*columns, console=console, transient=True) as display:
         task, estimate = display.add_task("loading", total=None, rest=""), RestEstimate()
 
         def update(text: str, done: int, total: int) -> None:
-            rest = estimate.text(done, total)
-            display.update(task, description=escape_control_characters(text), completed=done, total=total, rest=rest)
+            rest, shown = estimate.text(done, total), escape_control_characters(text)
+            shown = shown if len(shown) <= room else f"{shown[: room - 1]}…"
+            display.update(task, description=shown, completed=done, total=total, rest=rest)
 
         yield update
 

@@ -181,6 +181,18 @@ def recheck_hint(report: Report) -> str:
     )
 
 
+def resume_hint(report: Report) -> str:
+    """The options that go on with an audit that was cut short; empty if no law is left."""
+    if not report.left:
+        return ""
+    files = "--json FILE, and then --resume FILE" if report.basis is None else "--resume, and the JSON report"
+    return f"to go on with {phrases.pluralize(len(report.left), 'law')} that {_are(report.left)} left: {files}"
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
 def gate_hint(report: Report) -> str:
     """The options that make an audit without the expectations of a kind a gate; empty if its kind expects something."""
     described = list(dict.fromkeys(f.law for f in phrases.properties(report.findings)))

@@ -161,6 +161,8 @@ class _AuditPrinter(EvidencePrinter):
         )
         if not self.details and report.findings:
             self._line(_text(summary.details_hint(report)), indent=0)
+        if hint := summary.resume_hint(report):
+            self._line(_text(hint), indent=0)
         if hint := summary.gate_hint(report):
             self._line(Text.assemble("to make this a gate: ", hint), indent=0)
 

@@ -96,6 +96,10 @@ def test_a_missing_package_is_named_with_its_command(base: Path, form: str, monk
         )
 
 
+UNLIKE_GROUPS = {
+    "attention": {"targets": ["re:.*self_attn.*"], "weights": {"num_bits": 8}},
+    "mlp": {"targets": ["re:.*mlp.*"], "weights": {"num_bits": 4}},
+}
 REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "another method": (
         lambda base: state_quantisation(base, quant_method="gptq"),
@@ -116,6 +120,16 @@ REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "the cache": (
         lambda base: state_quantisation(base, quant_method="compressed-tensors", kv_cache_scheme={"num_bits": 8}),
         "activations are quantised too, so",
+    ),
+    "transforms": (
+        lambda base: state_quantisation(
+            base, quant_method="compressed-tensors", transform_config={"config_groups": {"u": {"type": "hadamard"}}}
+        ),
+        "activations are quantised too, so",
+    ),
+    "groups of unlike schemes": (
+        lambda base: state_quantisation(base, quant_method="compressed-tensors", config_groups=UNLIKE_GROUPS),
+        "its 2 groups of layers are quantised in unlike ways, which transformers reads as one",
     ),
     "another adapter": (lambda base: adapter(base, peft_type="PREFIX_TUNING"), "expected peft_type LORA; got 'PREFIX"),
     "no base": (lambda base: adapter(base, base_model_name_or_path=None), "names no base_model_name_or_path"),
@@ -211,36 +225,72 @@ def test_weights_of_torchao_are_dequantised(base: Path) -> None:
     assert prove(subject, "save_load").verdict == "held"
 
 
-def test_weights_of_compressed_tensors_are_dequantised(base: Path) -> None:
-    """Codes of one scale for each output, packed four to a number, as the library writes them."""
-    pytest.importorskip("compressed_tensors")
+# Of weights: the bits, type, parts with a scale of their own, and the format in which they are stored.
+SCHEMES: dict[str, tuple[dict[str, Any], str]] = {
+    "int8": ({"num_bits": 8, "strategy": "channel"}, "pack-quantized"),
+    "int4 of groups": ({"num_bits": 4, "strategy": "group", "group_size": 32}, "pack-quantized"),
+    "int4 with zero points": (
+        {"num_bits": 4, "strategy": "group", "group_size": 32, "symmetric": False}, "pack-quantized",
+    ),
+    "int8 as int8": ({"num_bits": 8, "strategy": "channel"}, "int-quantized"),
+    "int8 of tensors": ({"num_bits": 8, "strategy": "tensor"}, "naive-quantized"),
+    "float8": ({"num_bits": 8, "type": "float", "strategy": "channel"}, "float-quantized"),
+}  # fmt: skip
+
+
+def write_compressed_tensors(base: Path, folder: Path, scheme: str) -> dict[str, Tensor]:
+    """Write a checkpoint with quantised weights as the library does; the weights of its layers, as it reads them."""
     import transformers
     from compressed_tensors import ModelCompressor
     from compressed_tensors import quantization as q
+    from compressed_tensors.quantization.utils import calculate_qparams
 
     model = transformers.LlamaForCausalLM.from_pretrained(base, dtype=torch.float32)
-    weights = q.QuantizationArgs(num_bits=8, symmetric=True, strategy="channel")
-    scheme = q.QuantizationScheme(targets=["Linear"], weights=weights)
+    stated, stored = SCHEMES[scheme]
+    weights = q.QuantizationArgs(**{"symmetric": True, **stated})
+    group = q.QuantizationScheme(targets=["Linear"], weights=weights)
     q.apply_quantization_config(
-        model, q.QuantizationConfig(config_groups={"g": scheme}, ignore=["lm_head"], format="pack-quantized")
+        model, q.QuantizationConfig(config_groups={"group_0": group}, ignore=["lm_head"], format=stored)
     )
-    expected = {}
-    for name, module in model.named_modules():
+    for module in model.modules():
         if hasattr(module, "weight_scale"):
-            scale = module.weight.detach().abs().amax(1, keepdim=True) / 127
-            module.weight_scale.data = scale.to(module.weight_scale.dtype)
+            x = module.weight.detach()
+            rows, columns = module.weight_scale.shape if module.weight_scale.ndim == 2 else (1, 1)
+            parts = x.reshape(rows, columns, -1)
+            scale, zero = calculate_qparams(parts.amin(-1), parts.amax(-1), weights)
+            module.weight_scale.data = scale.reshape(module.weight_scale.shape).to(module.weight_scale.dtype)
+            if not weights.symmetric:
+                module.weight_zero_point.data = zero.reshape(module.weight_zero_point.shape).to(torch.int8)
             module.quantization_status = q.QuantizationStatus.FROZEN
-            expected[name] = (module.weight.detach() / scale).round().clamp(-128, 127) * scale
-    compressor = ModelCompressor.from_pretrained_model(model, quantization_format="pack-quantized")
+    compressor = ModelCompressor.from_pretrained_model(model, quantization_format=stored)
     compressor.compress_model(model)
-    folder = base.parent / "quantised"
     model.save_pretrained(folder, state_dict=model.state_dict())
     compressor.update_config(folder)
-    loaded: Any = load(str(folder)).module
+    compressor.decompress_model(model)
+    return {name: p.detach() for name, p in model.named_parameters() if name.endswith("proj.weight")}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_weights_of_compressed_tensors_are_dequantised(base: Path, scheme: str) -> None:
+    pytest.importorskip("compressed_tensors")
+    from safetensors.torch import load_file
+
+    folder = base.parent / "quantised"
+    expected = write_compressed_tensors(base, folder, scheme)
+    own = load_file(base / "model.safetensors")
+    stored = load_file(folder / "model.safetensors")
+    narrow = {str(x.dtype) for name, x in stored.items() if name.endswith(("proj.weight", "proj.weight_packed"))}
+    assert narrow <= {"torch.int8", "torch.int32", "torch.float8_e4m3fn"}
+    subject = load(str(folder))
+    loaded: Any = subject.module
     assert len(expected) == 14
     for name, value in expected.items():
-        assert torch.allclose(loaded.model.get_submodule(name.removeprefix("model.")).weight, value, atol=1e-5)
+        found = loaded.model.get_parameter(name.removeprefix("model.")).detach()
+        assert torch.allclose(found, value, atol=1e-6)
+        assert 0 < float((found - own[name]).abs().max()) < 0.3 * float(own[name].abs().max())
+    assert subject.load_summary.endswith("dequantised from compressed-tensors")
     assert "weight_scale" not in str(list(loaded.model.state_dict()))
+    assert prove(subject, "save_load").verdict == "held"
 
 
 def test_a_gguf_file_is_read_by_transformers(base: Path) -> None:
