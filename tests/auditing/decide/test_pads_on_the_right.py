@@ -97,7 +97,7 @@ def test_an_output_that_reads_a_pad_on_the_left_at_another_length_is_proved_on_t
     report = audit(LastReal().eval(), inputs=given, laws=["padding"])
     (finding,) = report.findings
     assert (finding.verdict, finding.call_mode) == ("proved", "padded right")
-    assert any("pad its rows on the right" in note for note in report.notes)
+    assert any("reads pads of a batch with both sides: pad its rows on the right" in note for note in report.notes)
 
 
 class Decoder(nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from orderproof.auditing.record.context import AuditContext
 from orderproof.batch_layout import ONE_SIDE
@@ -27,22 +27,39 @@ def applies(context: AuditContext, law: ProvedLaw) -> bool:
     return any(not isinstance(context.in_call_mode(mode), str) for mode in possible_call_modes(context, law))
 
 
-def proved_on_one_side(context: AuditContext, law: ProvedLaw, finding: Finding, prove: ProveInMode) -> Finding:
-    """The finding, or that of pads on one side if it is proved there and one side suffices for the output."""
+def proved_on_one_side(
+    context: AuditContext, law: ProvedLaw, finding: Finding, prove: ProveInMode, *, sides: int = len(ONE_SIDE)
+) -> Finding:
+    """The finding, or that of pads on one side if it is proved there and one side suffices for the output.
+
+    The first of at most ``sides`` that are proved is taken; the note names them all.
+    """
     if finding.verdict not in ("refuted", "undecided") or not law.one_call_mode_suffices(
         context.dims_for(law, finding.output) if finding.output and finding.output in context.output_dims else ()
     ):
         return finding
+    proved: dict[str, Finding] = {}
     for mode in law.call_modes_of_one_side:
-        if mode == finding.call_mode or isinstance(context.in_call_mode(mode), str):
-            continue
-        found = next((f for f in prove(mode) if f.output == finding.output and f.verdict == "proved"), None)
-        if found is not None:
-            side, other = (m.removeprefix("padded ") for m in (ONE_SIDE if mode == ONE_SIDE[0] else ONE_SIDE[::-1]))
-            reads = "reads pads on the" if finding.verdict == "refuted" else "is not proved to ignore pads on the"
-            context.note(
-                f"{law.code} {law.name}: {finding.output or 'the output'} has no tokens and ignores pads on the "
-                f"{side}; it {reads} {other}: pad its rows on the {side}"
-            )
-            return found
-    return finding
+        if len(proved) < sides and mode != finding.call_mode and not isinstance(context.in_call_mode(mode), str):
+            found = next((f for f in prove(mode) if f.output == finding.output and f.verdict == "proved"), None)
+            proved.update({} if found is None else {mode: found})
+    if not proved:
+        return finding
+    context.note(
+        f"{law.code} {law.name}: {finding.output or 'the output'} has no tokens and {_sides(finding, proved, sides)}"
+    )
+    return next(iter(proved.values()))
+
+
+def _sides(finding: Finding, proved: Iterable[str], tried: int) -> str:
+    """On which sides of its rows an output ignores pads, and where they should be."""
+    reads = "reads pads" if finding.verdict == "refuted" else "is not proved to ignore pads"
+    side, *others = (mode.removeprefix("padded ") for mode in proved)
+    if others:
+        return (
+            f"ignores pads on one side of all rows, at {finding.scope.length} tokens; it {reads} of a batch with both "
+            "sides: pad all rows on the same side"
+        )
+    other = "on the left" if side == "right" else "on the right"
+    where = other if tried > 1 else "of a batch with both sides"
+    return f"ignores pads on the {side}; it {reads} {where}: pad its rows on the {side}"

@@ -81,7 +81,9 @@ def _with_other_calls(
 
     def compared_finding(finding: Finding) -> Finding:
         found = compare_other_calls(context, law, finding, prove_call, expects_same=expects_same)
-        better = found if finding.verdict == "refuted" else proved_on_one_side(context, law, found, prove_mode)
+        if finding.verdict == "refuted":
+            return found
+        better = proved_on_one_side(context, law, found, prove_mode, sides=1)
         if better is found or better.call_mode == finding.call_mode:
             return found
         return compare_other_calls(context, law, better, prove_call, expects_same=expects_same)
