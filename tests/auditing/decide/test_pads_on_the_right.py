@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from orderproof import audit
 from orderproof.auditing.api import as_subject, audit_context, report_on_law
 from orderproof.auditing.decide.theorem_certificates import theorem_certificate
+from orderproof.records.audit import Finding
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem, digest_of
 
@@ -98,6 +99,41 @@ def test_an_output_that_reads_a_pad_on_the_left_at_another_length_is_proved_on_t
     (finding,) = report.findings
     assert (finding.verdict, finding.call_mode) == ("proved", "padded right")
     assert any("reads pads of a batch with both sides: pad its rows on the right" in note for note in report.notes)
+
+
+class Counted(nn.Module):
+    """Attention on the tokens of a row up to its number of real tokens and `more`, and the output at a real token."""
+
+    def __init__(self, more: int = 0, place: int = -1) -> None:
+        super().__init__()
+        self.key, self.more, self.place = nn.Linear(16, 16), more, place
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        real = torch.arange(x.shape[1]) < lengths[:, None] + self.more
+        weights = (x @ self.key(x).transpose(1, 2)).masked_fill(~real[:, None], -1e9).softmax(-1)
+        return (weights @ x)[torch.arange(len(x)), lengths + self.place]
+
+
+def padding_of_lengths(module: nn.Module) -> tuple[Finding, dict[str, Any] | None]:
+    given = {"x": torch.randn(ROWS, TOKENS, 16), "lengths": torch.tensor([TOKENS, TOKENS - 2])}
+    context = audit_context(as_subject(module.eval(), inputs=given))
+    (finding,) = report_on_law(context, "padding").findings
+    return finding, theorem_certificate(context, finding)
+
+
+def test_the_last_real_token_by_the_number_of_real_tokens_has_a_theorem() -> None:
+    finding, certificate = padding_of_lengths(Counted())
+    assert certificate is not None
+    check_theorem(certificate)
+    assert certificate["claim"]["covers"] == ["every attention mask with pads on the right"]
+    assert finding.call_mode == "padded right"
+
+
+@pytest.mark.parametrize(("more", "place"), [(1, -1), (2, -1), (0, -2), (0, -3)])
+def test_a_number_that_is_off_by_one_has_none(more: int, place: int) -> None:
+    finding, certificate = padding_of_lengths(Counted(more, place))
+    assert certificate is None
+    assert finding.verdict != "proved" or finding.theorem is None or not finding.theorem.proved
 
 
 class Decoder(nn.Module):

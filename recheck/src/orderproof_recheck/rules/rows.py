@@ -12,15 +12,18 @@ from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import (
     FALSE,
     TRUE,
+    AtMostZero,
     Formula,
+    at_most,
     equal,
     every,
     holds,
+    if_else,
     opposite,
     some,
 )
 from orderproof_recheck.logic.notation import require
-from orderproof_recheck.logic.terms import Term, floor_of, integer
+from orderproof_recheck.logic.terms import If, Term, floor_of, integer, variable
 from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
 from orderproof_recheck.rules.movement import ONE, size_of
 from orderproof_recheck.rules.pointwise import pointwise
@@ -70,6 +73,8 @@ def reduce(step: Step) -> list[Derived]:
             return [counted]
     if step.name in ("any", "all") and (value := _of_few(step, fact, dims)) is not None:
         return [Derived.of_value(value, "bool")]
+    if step.name == "sum" and (number := _up_to_a_limit(step, fact, dims)) is not None:
+        return [Derived.of_value(number, step.claims[0].dtype)]
     found = []
     for result in range(len(step.shapes)):
         element, keep = over_rows(step, fact, dims, result)
@@ -102,6 +107,43 @@ def _of_few(step: Step, fact: Fact, dims: Sequence[int]) -> Formula | None:
             return None
         few.append(opposite(equal(value, 0)) if isinstance(value, Term) else value)
     return some(*few) if step.name == "any" else every(*few)
+
+
+def _up_to_a_limit(step: Step, fact: Fact, dims: Sequence[int]) -> Term | None:
+    """How many indices along one dimension are at most a limit, or at least; None of other elements."""
+    axes = fact.axes[dims[0]] if len(dims) == 1 else ()
+    if not isinstance(fact.value, Formula | Term) or len(axes) != 1 or step.claims[0].dtype not in INTEGER_LIMITS:
+        return None
+    keep = len(step.shape) == len(fact.axes)
+    require(keep or len(step.shape) == len(fact.axes) - 1, "the result has another number of dimensions")
+    require(not keep or step.shape[dims[0]] is ONE, "the result of a reduction has another shape")
+    counted = variable("counted")
+    places = [
+        ((axes[0], counted),) if d == dims[0] else step.digits(d if keep or d < dims[0] else d - 1)
+        for d in range(len(fact.axes))
+    ]
+    value = read(fact, places, step.equal).value
+    formula = value if isinstance(value, Formula) else _where_one(value) if isinstance(value, Term) else None
+    if not isinstance(formula, AtMostZero):
+        return None
+    (term,) = formula.fields
+    (atom,) = (atom for atom, _ in counted.summands)
+    factor = dict(term.summands).get(atom, 0)
+    rest = term - counted * factor
+    if factor not in (1, -1) or not rest.variables.isdisjoint(counted.variables):
+        return None
+    limit = rest * -1 + 1 if factor == 1 else axes[0] - rest
+    positive = if_else(at_most(limit, 0), integer(0), limit)
+    return if_else(at_most(positive, axes[0]), positive, axes[0])
+
+
+def _where_one(value: Term) -> Formula | None:
+    """Where a number is one, if it is zero elsewhere."""
+    atoms = value.summands
+    if value.constant or len(atoms) != 1 or atoms[0][1] != 1 or not isinstance(atoms[0][0], If):
+        return None
+    condition, first, second = atoms[0][0].fields
+    return condition if first is integer(1) and second is integer(0) else None
 
 
 def _counted(step: Step, fact: Fact) -> Derived | None:

@@ -2,7 +2,8 @@
 
 Lemma. Let C[i] = f(A[i, j] for all j), with f independent of the order of its arguments.
   1. C[i] agrees in both runs where all A[i, j] do. A sum also agrees where those that differ are zero in both runs.
-     The largest element does not read hidden ones next to a visible one. Any and all of a few booleans have a value.
+     The largest element does not read hidden ones next to a visible one. Any and all of a few booleans have a value,
+     and so has the number of the indices up to a limit, or from one on.
   2. A moved along i gives C moved along i.
   3. A moved along j leaves C as it is.
 
@@ -20,11 +21,26 @@ from typing import Any
 
 import torch
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, apply, as_term, conjunction, disjunction
+from orderproof.logic.rewriting import Substitution
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    AtMostZero,
+    Conditional,
+    Formula,
+    Term,
+    apply,
+    as_term,
+    conjunction,
+    disjunction,
+    maximum,
+    minimum,
+)
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.integer_values import as_boolean
 from orderproof.theorems.facts.moved_fact import MovedFact
-from orderproof.theorems.facts.open_fact import MAX_CASES, NotCovered, OpenFact, dims_of
+from orderproof.theorems.facts.numbers import INTEGERS
+from orderproof.theorems.facts.open_fact import MAX_CASES, NotCovered, OpenFact, Value, axis_variable, dims_of, index
 from orderproof.theorems.facts.reindexing import with_dims
 from orderproof.theorems.operators.movement.parts import selected
 from orderproof.theorems.operators.softmax.masked_rows import MaskedRows
@@ -54,6 +70,8 @@ def reduce(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     keep = len(call.shapes[0]) == len(call.operand.dims)
     if call.name in ("any", "all") and (value := _of_few(call, dims, keep=keep)) is not None:
         return value
+    if call.name == "sum" and (value := _up_to_a_limit(call, dims, keep=keep)) is not None:
+        return value
     if call.name in ("logsumexp", "amax") and len(dims) == 1 and may_hide(call.operand):
         return largest(call, dims[0], keep=keep)[0]
     result = reduction(call, call.operand, dims, keep=keep, zeros_vanish=call.name in _SUMS)
@@ -74,6 +92,38 @@ def _of_few(call: OpenOperation, dims: Sequence[int], *, keep: bool) -> OpenFact
     value = disjunction(*few) if call.name == "any" else conjunction(*few)
     out = fact.dims[:dim] + ((),) * keep + fact.dims[dim + 1 :]
     return OpenFact(out, call.dtype, value=value)
+
+
+def _up_to_a_limit(call: OpenOperation, dims: Sequence[int], *, keep: bool) -> OpenFact | None:
+    """The number of tokens that are compared with a limit, as the real ones of a row with pads on the right."""
+    fact = call.operand
+    axes = fact.dims[dims[0]] if len(dims) == 1 else ()
+    formula = _counted_formula(fact.value)
+    if len(axes) != 1 or not isinstance(formula, AtMostZero) or call.dtype not in INTEGERS:
+        return None
+    place = sum(map(len, fact.dims[: dims[0]]))
+    (term,), own = formula.parts, axis_variable(place)
+    factor = next((factor for atom, factor in term.summands if atom is own), 0)
+    rest = term - index(place) * factor
+    if abs(factor) != 1 or own in rest.variables:
+        return None
+    later = range(place + 1, len(fact.sizes))
+    limit = Substitution({axis_variable(k): index(k - 1) for k in later}).term(
+        -rest + 1 if factor == 1 else axes[0] - rest
+    )
+    value = minimum(maximum(limit, as_term(0)), axes[0])
+    return OpenFact(fact.dims[: dims[0]] + ((),) * keep + fact.dims[dims[0] + 1 :], call.dtype, value=value)
+
+
+def _counted_formula(value: Value | None) -> Formula | None:
+    """The booleans whose sum is a number of true ones, also as 0 and 1."""
+    if isinstance(value, Formula):
+        return value
+    if not isinstance(value, Term) or len(value.summands) != 1 or value.constant:
+        return None
+    ((atom, factor),) = value.summands
+    is_choice = factor == 1 and isinstance(atom, Conditional) and atom.parts[1:] == (as_term(1), as_term(0))
+    return atom.parts[0] if is_choice else None
 
 
 def reduction(call: OpenOperation, fact: OpenFact, dims: Sequence[int], *, keep: bool, zeros_vanish: bool) -> OpenFact:
