@@ -222,6 +222,7 @@ def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]
     uniform: set[str] = set()
     possible = True
     answered: dict[object, bool] = {}
+    denied: list[Count] = []  # not all of whose elements are true
     for node, answer in data["questions"]:
         require(type(answer) is bool, "an answer is true or false")
         fact = asked.facts.get(node)
@@ -240,19 +241,34 @@ def _answers(data: Mapping[str, Any], asked: Recording) -> tuple[bool, set[str]]
             possible = possible and not (always and not answer) and not (answer and _has_false_corner(count, asked))
             if answer:
                 uniform |= {name for name, kind in UNIFORM.items() if _says(count, kind, asked)}
-    return possible, uniform
+            else:
+                denied.append(count)
+    contradicted = any(_follows(count, UNIFORM[name], asked) for count in denied for name in uniform)
+    return possible and not contradicted, uniform
 
 
 def _says(count: Count, kind: UniformInputs, asked: Recording) -> bool:
     """True if shared inputs are of a kind where all elements of a tensor are true, some of which are those inputs'."""
     if count.formula is kind.element and count.sizes == kind.sizes:
         return True
+    discharge = asked.setting.discharge
+    if count.sizes and count.sizes == kind.sizes[:-1]:  # with pads on the right a real last token says so
+        return discharge(Obligation(kind.sizes, count.formula, kind.element))
     outer, more = len(kind.sizes) - 1, count.sizes[-1] - kind.sizes[-1] if count.sizes else integer(-1)
     if count.sizes[:-1] != kind.sizes[:-1] or not more.is_integer or more.constant < 0:
         return False
     places = (Replacement({axis(outer): index(outer) + k}) for k in (0, more.constant))
-    discharge = asked.setting.discharge
     return any(discharge(Obligation(kind.sizes, place.formula(count.formula), kind.element)) for place in places)
+
+
+def _follows(count: Count, kind: UniformInputs, asked: Recording) -> bool:
+    """True if all elements of a tensor are true where shared inputs are of a kind."""
+    inner, outer = kind.sizes[:-1], len(kind.sizes) - 1
+    if count.sizes not in (kind.sizes, inner):
+        return False
+    ends = [integer(0), kind.sizes[-1] - 1, *([index(outer)] if count.sizes == kind.sizes else [])]
+    known = every(*(Replacement({axis(outer): end}).formula(kind.element) for end in ends))
+    return asked.setting.discharge(Obligation(count.sizes, known, count.formula))
 
 
 def _has_false_corner(count: Count, asked: Recording) -> bool:

@@ -200,6 +200,7 @@ def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, 
     """True if the answers of a recording can be true; and the kind of shared inputs that they leave."""
     uniform = None
     answered: dict[object, bool] = {}
+    denied: list[Count] = []  # not all of whose elements are true
     for question in graph.questions:
         fact = done.facts.get(question.node)
         asked = fact.value if isinstance(fact, OpenFact) else None
@@ -217,6 +218,10 @@ def _answers(graph: OpenGraph, done: OpenWalk, context: Context) -> tuple[bool, 
                 return False, None
             if question.answer:
                 uniform = next((kind for kind in KINDS if _says(count, kind, context)), uniform)
+            else:
+                denied.append(count)
+    if uniform is not None and any(_follows(count, uniform, context) for count in denied):
+        return False, None
     return True, uniform
 
 
@@ -228,6 +233,8 @@ def _says(count: Count, kind: UniformInputs, context: Context) -> bool:
     """
     if count.sizes == kind.sizes and count.formula is kind.element:
         return True
+    if count.sizes and count.sizes == kind.sizes[:-1]:  # the last tokens are real, so with pads on the right all are
+        return context.proves(kind.element, kind.sizes, count.formula)
     if len(count.sizes) != len(kind.sizes) or count.sizes[:-1] != kind.sizes[:-1]:
         return False
     last, more = len(kind.sizes) - 1, count.sizes[-1] - kind.sizes[-1]
@@ -235,6 +242,18 @@ def _says(count: Count, kind: UniformInputs, context: Context) -> bool:
         return False
     shifted = (Substitution({axis_variable(last): index(last) + k}).formula for k in {0: 0, more.constant: 0})
     return any(context.proves(kind.element, kind.sizes, place(count.formula)) for place in shifted)
+
+
+def _follows(count: Count, kind: UniformInputs, context: Context) -> bool:
+    """True if all elements of a tensor are true where shared inputs are of a kind: as its last column."""
+    if count.sizes not in (kind.sizes, kind.sizes[:-1]):
+        return False
+    last = len(kind.sizes) - 1
+    ends = (
+        (index(last), as_term(0), kind.sizes[-1] - 1) if count.sizes == kind.sizes else (as_term(0), kind.sizes[-1] - 1)
+    )
+    known = [Substitution({axis_variable(last): end}).formula(kind.element) for end in ends]
+    return context.proves(count.formula, count.sizes, *known)
 
 
 def _has_false_corner(count: Count, context: Context) -> bool:

@@ -101,6 +101,33 @@ def test_an_output_that_reads_a_pad_on_the_left_at_another_length_is_proved_on_t
     assert any("reads pads of a batch with both sides: pad its rows on the right" in note for note in report.notes)
 
 
+class LastTokenPool(nn.Module):
+    """The last token of each row, as embedders take it: the last of all where each row has a real token there."""
+
+    def __init__(self, asked: int = -1) -> None:
+        super().__init__()
+        self.key, self.asked = nn.Linear(16, 16), asked
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        hidden = (x @ self.key(x).transpose(1, 2)).masked_fill(~mask[:, None].bool(), -1e9).softmax(-1) @ x + x
+        if mask[:, self.asked].sum() == mask.shape[0]:
+            return hidden[:, -1]
+        return hidden[torch.arange(len(x)), mask.sum(dim=1) - 1]
+
+
+def test_the_last_token_of_each_row_has_a_theorem() -> None:
+    certificate = certificate_of(LastTokenPool())
+    check_theorem(certificate)
+    kinds = {one["uniform"] for part in certificate["calls"][0]["ranges"] for one in part["recordings"]}
+    assert kinds == {None, "everything_real_on_the_left"}
+
+
+@pytest.mark.parametrize("asked", [0, -2])
+def test_a_last_token_by_another_column_has_none(asked: int) -> None:
+    (finding,) = audit(LastTokenPool(asked).eval(), inputs=inputs(), laws=["padding"]).findings
+    assert finding.verdict != "proved" or finding.theorem is None or not finding.theorem.proved
+
+
 class Counted(nn.Module):
     """Attention on the tokens of a row up to its number of real tokens and `more`, and the output at a real token."""
 

@@ -139,6 +139,8 @@ def _up_to_a_limit(step: Step, fact: Fact, dims: Sequence[int]) -> Term | None:
 
 def _where_one(value: Term) -> Formula | None:
     """Where a number is one, if it is zero elsewhere."""
+    if value is integer(0) or value is integer(1):
+        return TRUE if value is integer(1) else FALSE
     atoms = value.summands
     if value.constant or len(atoms) != 1 or atoms[0][1] != 1 or not isinstance(atoms[0][0], If):
         return None
@@ -149,8 +151,8 @@ def _where_one(value: Term) -> Formula | None:
 def _counted(step: Step, fact: Fact) -> Derived | None:
     """All elements of a tensor of booleans, or their number."""
     value = fact.value
-    if isinstance(value, Term) and step.name != "sum":
-        value = opposite(equal(value, 0))
+    if isinstance(value, Term):
+        value = _where_one(value) if step.name == "sum" else opposite(equal(value, 0))
     if not isinstance(value, Formula) or step.setting.loops.active is not None:
         return None
     name = f"all of {step.node}"

@@ -119,6 +119,8 @@ def _counted_formula(value: Value | None) -> Formula | None:
     """The booleans whose sum is a number of true ones, also as 0 and 1."""
     if isinstance(value, Formula):
         return value
+    if value is as_term(0) or value is as_term(1):
+        return TRUE if value is as_term(1) else FALSE
     if not isinstance(value, Term) or len(value.summands) != 1 or value.constant:
         return None
     ((atom, factor),) = value.summands
@@ -167,9 +169,10 @@ def _counted(call: OpenOperation, result: OpenFact) -> OpenFact:
     fact = call.operand
     if not isinstance(fact.value, Formula | Term) or result.same is not TRUE or call.context.loops:
         return result
-    if call.name == "sum" and isinstance(fact.value, Term):
+    counted = _counted_formula(fact.value) if call.name == "sum" else as_boolean(fact.value)
+    if counted is None:
         return result
-    count = call.context.count(call.node.name, as_boolean(fact.value), fact.sizes)
+    count = call.context.count(call.node.name, counted, fact.sizes)
     return replace(result, value=apply(call.node.name) if call.name == "sum" else count.all_true)
 
 
