@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from orderproof.laws import ProvedLaw, proved_laws
-from orderproof.theorems.statement import BLOCKS, DOCUMENTS, MASK, POSITIONS
+from orderproof.theorems.statement import BLOCKS, DOCUMENTS, MASK, POSITIONS, RIGHT_MASK
 from orderproof_recheck.statements import STATEMENTS
 
 SHARED: dict[str, list[tuple[str, ...]]] = {  # inputs, by call mode
-    "plain": [(), (MASK,)],
-    "padded": [(MASK,)],
+    "plain": [(), (MASK,), (RIGHT_MASK,)],
+    "padded": [(MASK,), (RIGHT_MASK,)],
     "packed": [(POSITIONS,), (DOCUMENTS,), (POSITIONS, DOCUMENTS), (BLOCKS,), (POSITIONS, BLOCKS)],
 }
 
