@@ -182,3 +182,17 @@ def test_a_mask_that_no_example_gives_is_for_pads_on_the_right_where_others_give
     assert len(theorems) == 3
     assert all(one and one.covers[-1].startswith("every attention mask with pads on the right") for one in theorems)
     assert any("with pads on the left the output is NaN" in note for note in report.notes)
+
+
+class SumOfReal(Counted):
+    """The same attention for each token, and no order: a mask of pads on the right is none for other orders."""
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        real = torch.arange(x.shape[1]) < lengths[:, None]
+        return (x @ self.key(x).transpose(1, 2)).masked_fill(~real[:, None], -1e9).softmax(-1) @ x
+
+
+def test_a_permutation_is_proved_without_pads_only() -> None:
+    given = {"x": torch.randn(ROWS, TOKENS, 16), "lengths": torch.tensor([TOKENS, TOKENS - 2])}
+    (finding,) = audit(SumOfReal().eval(), inputs=given, laws=["permutation"]).findings
+    assert finding.theorem is None or finding.theorem.covers in ((), ("every permutation of the tokens",))

@@ -31,7 +31,7 @@ from orderproof.permutations import (
     transposition,
 )
 from orderproof.records.audit import Expectation, Remedy
-from orderproof.theorems.statement import BLOCKS, MASK, POSITIONS, Equivariance, Statement
+from orderproof.theorems.statement import BLOCKS, POSITIONS, REAL_TOKENS, Equivariance, Statement
 
 TokenAxis = int | tuple[int, ...] | None  # the axis of an input that runs over tokens; both axes of a mask
 
@@ -231,7 +231,7 @@ class EquivarianceLaw(ProvedLaw):
 
     def open_statement(self, shared: frozenset[str]) -> Equivariance | None:
         """Equivariance to every permutation, from which that to a group, or of the last token, follows."""
-        if MASK in shared:
+        if shared & REAL_TOKENS.keys():
             return None
         covers = ["every permutation of the tokens"] * (self.generators is symmetric_generators)
         covers += ["all position ids"] * (POSITIONS in shared) + ["every mask [query, key]"] * (BLOCKS in shared)
