@@ -20,7 +20,7 @@ import sys
 import venv
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -50,6 +50,7 @@ class Judgement:
     verdict: str
     reason: str
     seconds: float  # of processor time for all laws of the module, after imports
+    parts: dict[str, float] = field(default_factory=dict)  # of these seconds, by the part of the audit
 
     @property
     def result(self) -> str:
@@ -94,6 +95,7 @@ def work(only: str, judged: Collection[str]) -> None:
     """Write the judgements of each module as lines of JSON; each module is audited in a process of its own."""
     import foreign_truth
     from foreign_modules import CASES
+    from foreign_parts import Parts
 
     import orderproof.auditing.api  # noqa: F401 - so that its time is not that of a module
 
@@ -105,12 +107,15 @@ def work(only: str, judged: Collection[str]) -> None:
             os.waitpid(child, 0)
             continue
         truth = foreign_truth.truths(case)
+        parts = Parts()
+        parts.watch()
         before = sum(os.times()[:4])
         verdicts = _verdicts(case)
         seconds = round(sum(os.times()[:4]) - before, 2)
         for law in LAWS:
             verdict, reason = verdicts.get(law, ("error", "no finding"))
-            print(json.dumps(asdict(Judgement(case.key, law, truth[law], verdict, reason, seconds))), flush=True)
+            own = Judgement(case.key, law, truth[law], verdict, reason, seconds, parts.seconds)
+            print(json.dumps(asdict(own)), flush=True)
         os._exit(0)
 
 
@@ -154,15 +159,20 @@ def page(found: Sequence[Judgement], before: Sequence[Judgement] = ()) -> str:
 
 
 def _slowest(found: Sequence[Judgement], before: Sequence[Judgement], count: int = 12) -> list[str]:
-    """A table of the slowest modules."""
-    times = sorted({one.module: one.seconds for one in found}.items(), key=lambda pair: -pair[1])[:count]
+    """A table of the slowest modules, with the parts of their time and that of an earlier build."""
+    slowest = sorted({one.module: one for one in found}.values(), key=lambda one: -one.seconds)[:count]
     earlier = {one.module: f"{one.seconds:.1f}" for one in before}
-    lines = ["## The slowest modules", "", "Seconds of processor time for all laws of a module."]
-    if earlier:
-        lines += ["", "| module | this build | an earlier build, on the same machine |", "| --- | --- | --- |"]
-        return lines + [f"| `{module}` | {seconds:.1f} | {earlier.get(module, '')} |" for module, seconds in times]
-    lines += ["", "| module | seconds |", "| --- | --- |"]
-    return lines + [f"| `{module}` | {seconds:.1f} |" for module, seconds in times]
+    parts = list(dict.fromkeys(part for one in slowest for part in one.parts))
+    columns = ["module", "seconds", *["an earlier build, on the same machine"] * bool(earlier), *parts]
+    columns += ["the rest"] * bool(parts)
+    lines = ["## The slowest modules", "", "Seconds of processor time for all laws of a module, and what takes them."]
+    lines += ["", f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
+    for one in slowest:
+        own = [one.parts.get(part, 0.0) for part in parts]
+        rest = [one.seconds - sum(own)] * bool(parts)
+        cells = [f"{one.seconds:.1f}", *[earlier.get(one.module, "")] * bool(earlier)]
+        lines.append(f"| `{one.module}` | {' | '.join([*cells, *(f'{x:.1f}' for x in (*own, *rest))])} |")
+    return lines
 
 
 def _cell(one: Judgement) -> str:
