@@ -64,6 +64,8 @@ def _applied(step: Step, rule: Rule, known: Known) -> Fact:
         further = own.zero.variables & {axis(sizes + k) for k in range(len(step.bound))}
         if further and step.need_not_vanish(own.zero):
             own, further = replace(own, zero=FALSE), frozenset()
+        if own.ordinary is TRUE and own.hidden is FALSE:
+            own = replace(own, low=FALSE)
         return Fact(step.claim.axes, step.claim.dtype, own, zeros_are_known=not further, share=step.remaining_share)
     finally:
         step.args = before

@@ -24,6 +24,12 @@ def centred(m: Program, x: Tensor, dim: int = -1) -> Tensor:
     return s - s.mean(dim, keepdim=True)
 
 
+def less(m: Program, x: Tensor) -> Tensor:
+    """The largest score of a row less all of them."""
+    s = scores(m, x)
+    return s.amax(-1, keepdim=True) - s
+
+
 def attend(m: Program, x: Tensor, shifted: Tensor, fill: float = -math.inf) -> Tensor:
     """Causal attention with these scores."""
     return shifted.masked_fill(~lower(x), fill).softmax(-1) @ m.third(x)
@@ -89,6 +95,7 @@ PROGRAMS = [
     Case("mean of all scores", lambda m, x: attend(m, x, centred(m, x)), CAUSAL),
     Case("mean of all scores, finite mask", lambda m, x: attend(m, x, centred(m, x), -1e9), CAUSAL),
     Case("mean of all scores, scaled", lambda m, x: attend(m, x, centred(m, x) * 0.5), CAUSAL),
+    Case("largest less all scores, finite mask", lambda m, x: attend(m, x, less(m, x), -1e9), CAUSAL),
     Case("mean over queries", lambda m, x: attend(m, x, centred(m, x, -2)), NOT_CAUSAL),
     Case("number that may be infinite", lambda m, x: attend(m, x, endless(m, x)), NOT_CAUSAL),
     Case("finite mask of hidden scores", two_fills, NOT_CAUSAL),
