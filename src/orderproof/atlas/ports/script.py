@@ -57,7 +57,7 @@ def _lines(
 ) -> list[str]:
     older = _older_keys(row) if row.needs_older_keys else {}
     steps = [*(_WRITE_OLDER_KEYS if older else ()), *engine.steps]
-    classes = ["AutoConfig", "AutoModelForCausalLM", *["PreTrainedTokenizerFast"] * ("PreTrained" in "".join(steps))]
+    classes = ["AutoConfig", engine.of_model, *["PreTrainedTokenizerFast"] * ("PreTrained" in "".join(steps))]
     about = _docstring(group, row)
     standard = {
         *engine.standard, *["import json"] * bool(older), *["from pathlib import Path"] * ("Path(" in "".join(steps)),
@@ -74,7 +74,7 @@ def _lines(
         "torch.manual_seed(0)",
         *assignments("values", values),
         *(assignments("older", older) if older else ()),
-        f'model = AutoModelForCausalLM.from_config(AutoConfig.for_model("{row.model_type}", **values)).float().eval()',
+        f'model = {engine.of_model}.from_config(AutoConfig.for_model("{row.model_type}", **values)).float().eval()',
         "for parameter in model.parameters():",
         f"    parameter.data += {WEIGHT_NOISE_STD} * torch.randn(parameter.shape)",
         f"tokens = torch.randint(3, model.config.vocab_size, ({engine.prompts}, {law.tokens}))",

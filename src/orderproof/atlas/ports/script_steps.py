@@ -15,6 +15,7 @@ class Steps:
     steps: tuple[str, ...]
     standard: tuple[str, ...] = ()  # imports of the standard library
     prompts: int = 1
+    of_model: str = "AutoModelForCausalLM"  # the class of transformers that makes the reference
     shown: tuple[str, ...] = ("print(abs(actual - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",)
 
 
@@ -45,6 +46,17 @@ LOGITS = {
             'port = load_model(Path("checkpoint")).language_model',
             "actual = np.array(port(mx.array(tokens.numpy())).logits.astype(mx.float32))[0]",
         ),
+    ),
+    "mlx-embeddings": Steps(
+        ("import mlx.core as mx", NUMPY, "from mlx_embeddings.utils import load_model"),
+        (
+            "mx.set_default_device(mx.cpu)",
+            'port = load_model(Path("checkpoint"), path_to_repo="checkpoint").model  # without its pooling',
+            "output = port(mx.array(tokens.numpy()), attention_mask=mx.ones(tokens.shape), return_dict=True)",
+            'actual = np.array(output["last_hidden_state"])[0]',
+        ),
+        shown=("print(abs(actual - model(tokens).last_hidden_state[0].detach().numpy()).max(-1))  # by token",),
+        of_model="AutoModel",
     ),
     "ctranslate2": Steps(
         ("import ctranslate2", NUMPY, OF_TOKENIZER),
