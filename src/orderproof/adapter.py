@@ -77,7 +77,7 @@ class ModelAdapter(ABC):
         single_tokens_are_real: Its library states that the single token of a call on a cache is never a pad.
         output_name: The name of the output that is compared.
         has_pooled_output: That output has no tokens.
-        has_output_rows: An output runs over rows: it is no loss of all of them.
+        no_output_rows: Why no output can be compared row by row, as that of a loss of all rows; empty if one can.
         right_padding_only: Its mask has pads on the right only: it takes lengths.
         padded_sides: The sides on which the rows of its users are padded, as far as an example shows them.
         usual_sides: The sides on which rows are padded for its kind, where no example shows them.
@@ -106,7 +106,7 @@ class ModelAdapter(ABC):
     single_tokens_are_real = False
     output_name = ""
     has_pooled_output = False
-    has_output_rows = True
+    no_output_rows = ""
     right_padding_only = False
     padded_sides: frozenset[Side] = frozenset()
     usual_sides: frozenset[Side] = frozenset()

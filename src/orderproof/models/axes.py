@@ -61,7 +61,8 @@ class OutputAxes:
         tokens: The axes that run over tokens.
         source: How they are known.
         unknown_rows: Why it is not known which axis runs over rows; empty if it is.
-        unknown_tokens: The same of tokens.
+        pairs_rows: Two axes run over rows, as of scores of each row with each.
+        unknown_tokens: Why it is not known which axes run over tokens; empty if it is.
         fixed: Tokens are unknown because the module takes one number of tokens only.
         ends: The number of tokens from which on further ones get no entries; None if all do.
 
@@ -72,6 +73,7 @@ class OutputAxes:
     tokens: tuple[TokenRun, ...] = ()
     source: str = FROM_CALLS
     unknown_rows: str = ""
+    pairs_rows: bool = False
     unknown_tokens: str = ""
     fixed: bool = False
     ends: int | None = None
@@ -177,7 +179,7 @@ class CalledShapes:
             text = f"axis {axis} of output {name!r} has {self._sizes(axis)}"
             if len(grown) > 1:
                 text = f"axes {grown[0]} and {grown[1]} of output {name!r} grow with the rows"
-            return replace(found, unknown_rows=f"{text}; {_BY_HAND}")
+            return replace(found, unknown_rows=f"{text}; {_BY_HAND}", pairs_rows=len(grown) > 1)
         return replace(found, row=axis)
 
     def _token_steps(self, axis: int) -> set[Fraction]:

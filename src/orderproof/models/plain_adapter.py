@@ -57,7 +57,10 @@ class PlainModuleAdapter(ModelAdapter):
             len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
         )
         outputs = (subject.output_axes or {}).values()
-        self.has_output_rows = not outputs or any(axes.row is not None or axes.unknown_rows for axes in outputs)
+        if outputs and all(axes.row is None and not axes.unknown_rows for axes in outputs):
+            self.no_output_rows = "its output has no axis of rows"
+        elif outputs and all(axes.pairs_rows for axes in outputs):
+            self.no_output_rows = "its output has two axes of rows, as scores of each row with each"
         if arguments.position_ids is not None:
             self.first_position_id = arguments.position_ids.first
 

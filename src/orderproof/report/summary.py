@@ -12,6 +12,10 @@ from orderproof.report.place import finding_place, mask_of, shown_place
 
 MOST_LEFT_BY_NAME = 3  # laws without time that the meaning of an exit code names; the report names all
 KINDS_WITHOUT_EXPECTATIONS = ("module", "encoding")  # the kinds whose laws of order are only described
+# No check of a model of which nothing is stated; where the answer is no, rows, pads or a cache change its outputs.
+_HARDLY_MEANT = {
+    "padding", "batch", "batch_composition", "pooled_padding", "cached_decoding", "chunked_prefill", "use_cache",
+}  # fmt: skip
 _CHECK_OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "undecided")
 
 
@@ -24,7 +28,7 @@ def summary_sentence(report: Report) -> str:
     first = next(iter(phrases.properties(report.findings)), None)
     clauses = [_failure_clause(report.findings), _theorem_clause(report.findings)]
     clauses += [_trait_clause(first), _entry_clause(first)] if first is not None else []
-    clauses.append(_check_clause(report.findings))
+    clauses += [_unmeant_clause(report.findings), _check_clause(report.findings)]
     if report.interrupted:
         clauses.append(f"interrupted after {_findings_so_far(report)}")
     text = "; ".join(clause for clause in clauses if clause) or "no law was checked"
@@ -92,6 +96,12 @@ def _entry_clause(finding: Finding) -> str:
     if finding.entries_complete is False:
         return f"order enters at {places[0]} and perhaps elsewhere"
     return f"order enters at one place, {places[0]}"
+
+
+def _unmeant_clause(findings: Iterable[Finding]) -> str:
+    """``OP401 cached_decoding does not hold``: properties without which hardly any model is meant to be."""
+    titles = [phrases.law_title(g.first) for g in groups_with(findings, "no") if g.first.law in _HARDLY_MEANT]
+    return f"{join_words(titles)} {'does' if len(titles) == 1 else 'do'} not hold" if titles else ""
 
 
 def _check_clause(findings: Iterable[Finding]) -> str:

@@ -184,6 +184,34 @@ def test_a_mask_that_no_example_gives_is_for_pads_on_the_right_where_others_give
     assert any("with pads on the left the output is NaN" in note for note in report.notes)
 
 
+class OfOtherRows(nn.Module):
+    """What reads the number of real tokens of another row: a pad that only the longest row, or the first, shows."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.value, self.kind, self.cell = nn.Linear(16, 16), kind, nn.GRU(16, 16, batch_first=True)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        if self.kind in ("longest", "first"):
+            real = torch.arange(x.shape[1]) < (lengths.max() if self.kind == "longest" else lengths[:1])
+            return (x @ self.value(x).transpose(1, 2)).masked_fill(~real, -torch.inf).softmax(-1) @ x
+        if self.kind == "last of the longest":
+            return self.value(x)[:, lengths.max() - 1]
+        if self.kind == "first half":
+            return self.value(x)[:, : x.shape[1] // 2].sum(1) / lengths[:, None]
+        hidden = self.cell(x[:, : int(lengths.max())])[0] if self.kind == "recurrence" else self.value(x)
+        return hidden[:, : int(lengths.max())].sum(1) / lengths[:, None]
+
+
+@pytest.mark.parametrize(
+    "kind", ["longest", "first", "last of the longest", "sum to the longest", "recurrence", "first half"]
+)
+def test_rows_of_several_lengths_show_a_pad_that_a_model_reads(kind: str) -> None:
+    given = {"x": torch.randn(ROWS, TOKENS, 16), "lengths": torch.tensor([TOKENS, TOKENS - 2])}
+    (finding,) = audit(OfOtherRows(kind).eval(), inputs=given, laws=["padding"]).findings
+    assert finding.verdict == "refuted"
+
+
 class SumOfReal(Counted):
     """The same attention for each token, and no order: a mask of pads on the right is none for other orders."""
 

@@ -30,6 +30,12 @@ def fused(m: Program, x: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(queries, keys, m.third(x), is_causal=True)
 
 
+def keys_as_values(m: Program, x: Tensor) -> Tensor:
+    """Keys less their mean that are the values too: what scores lose, values keep."""
+    keys = less_mean(m.second(x))
+    return F.scaled_dot_product_attention(m.first(x), keys, keys, is_causal=True)
+
+
 def of_each_key(m: Program, x: Tensor) -> Tensor:
     """Keys less a number of each of them, in which all tokens are."""
     return m.second(x) - (x @ x.mT).mean(-1, keepdim=True)
@@ -116,6 +122,7 @@ PROGRAMS = [
     Case("keys less their mean", lambda m, x: attend(m, x, m.first(x), less_mean(m.second(x))), CAUSAL),
     Case("tokens less their mean as keys", lambda m, x: attend(m, x, m.first(x), m.second(less_mean(x))), CAUSAL),
     Case("keys less their mean, fused", lambda m, x: fused(m, x, m.first(x), less_mean(m.second(x))), CAUSAL),
+    Case("keys less their mean, which are the values too", keys_as_values, NOT_CAUSAL),
     Case("keys less a number of each", lambda m, x: attend(m, x, m.first(x), of_each_key(m, x)), NOT_CAUSAL),
     Case("keys less a number of each, fused", lambda m, x: fused(m, x, m.first(x), of_each_key(m, x)), NOT_CAUSAL),
     Case("queries less their mean", lambda m, x: attend(m, x, less_mean(m.first(x)), m.second(x)), NOT_CAUSAL),

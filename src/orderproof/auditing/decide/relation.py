@@ -260,7 +260,7 @@ class Relation:
         """Advice for a law that no rule shows and no run violates."""
         mask = "" if self.law.permutes_tokens else "; or hide with -inf or zero what the line must not read"
         if self.options.weights == "all":
-            return f"`--weights these` may prove it for the weights of the model{mask}"
+            return f"`orderproof prove --weights these` may prove it for the weights of the model{mask}"
         return f"another `--length` may show one{mask}"
 
     @property

@@ -19,7 +19,7 @@ def mask_hint(module: nn.Module, captured: CapturedGraph) -> str:
         if float(parameter.detach().min()) <= -masking_threshold(parameter.dtype):
             return (
                 f"the parameter {name} holds a mask, and a proof is for every weight: register it as a buffer, or "
-                "prove the law with `--weights these`"
+                "prove the law with `orderproof prove --weights these`"
             )
     for node in captured.graph.nodes:
         name = str(node.target).removeprefix("aten.").partition(".")[0]

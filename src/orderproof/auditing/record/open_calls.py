@@ -83,7 +83,7 @@ class OpenCalls:
     def statement(self, law: ProvedLaw, call_mode: str) -> Statement | Equivariance:
         """The statement of a law for a call mode. Raises `NoTheorem`."""
         if call_mode not in OPEN_MODES:
-            raise NoTheorem("its inputs are not open yet in this call mode")
+            raise NoTheorem("a theorem is made for calls without a mask, and for every mask, not for this one")
         statement = law.open_statement(frozenset(self.inputs.shared_roles(call_mode)))
         if statement is None:
             raise NoTheorem("the law has no statement for every length yet")

@@ -49,7 +49,7 @@ class BatchComposition(MeasuredLaw):
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
         if adapter.batch_size < MIN_ROWS:
             return "it takes one row at a time"
-        return super().inapplicable_reason(adapter) if adapter.has_output_rows else "its output has no axis of rows"
+        return adapter.no_output_rows or super().inapplicable_reason(adapter)
 
     def comparisons(self, calls: CachedCalls) -> Iterator[Comparison]:
         yield Comparison("a batch of one row", partial(_compare_rows, rows=(0,)))

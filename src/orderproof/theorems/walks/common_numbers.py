@@ -269,7 +269,8 @@ def _cancels(call: OpenOperation, known: Mapping[Node, Common]) -> bool:
     if call.name in ATTENTION and second is not None and first is None and len(known) == 1:
         keys = len(second.labels) - 2
         return (
-            not second.factor
+            sum(x is call.node.args[1] for x in call.node.args) == 1  # values or queries would lose their number too
+            and not second.factor
             and not second.filled
             and keys in second.along
             and is_ordinary(call.fact(call.node.args[0]))
