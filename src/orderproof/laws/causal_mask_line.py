@@ -31,6 +31,8 @@ def causal_line_change(line: str, visible: NDArray[np.bool_] | None, form: str, 
         return ""
     if visible is None:
         edited = _with_causal_attention(line, tree)
+    elif not (visible & np.tri(len(visible), k=-1, dtype=bool)).any():  # cut to its causal part, it would show nothing
+        edited = _with_other_triangle(line, tree, form)
     else:
         shift = _diagonal(visible)
         edited = _with_diagonal(line, tree, shift) if shift is not None else ""
@@ -88,6 +90,27 @@ def _with_diagonal(line: str, tree: ast.Module, shift: int) -> str:
         return ""
     new = places[0].value - shift
     return f"+{line[: places[0].col_offset]}{new}{line[places[0].end_col_offset :]}" if new >= 0 else ""
+
+
+def _with_other_triangle(line: str, tree: ast.Module, form: str) -> str:
+    """The line with the upper triangle in place of the lower one, or the other way round; empty if it has none."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _called_name(n) in _TRIANGLES]
+    if len(calls) != 1:
+        return ""
+    call, name = calls[0], _called_name(calls[0])
+    end = call.func.end_col_offset or 0
+    other = name.replace("tril", "tri?").replace("triu", "tril").replace("tri?", "triu")
+    places = [k.value for k in call.keywords if k.arg == "diagonal"] or list(call.args[int(_is_function(call)) :][:1])
+    if not places:
+        return f"+{line[: end - len(name)]}{other}{line[end:]}" if form == "visible" else ""
+    try:
+        diagonal = ast.literal_eval(places[0])
+    except ValueError:
+        return ""
+    if type(diagonal) is not int or (diagonal == 0) is not (form == "visible"):
+        return ""
+    first, last = places[0].col_offset, places[0].end_col_offset
+    return f"+{line[: end - len(name)]}{other}{line[end:first]}{-diagonal}{line[last:]}"
 
 
 def _with_causal_part(line: str, statement: ast.stmt, form: str) -> str:

@@ -208,3 +208,31 @@ def test_a_table_of_positions_is_drawn(tmp_path: Path) -> None:
     assert picture is not None
     assert (picture.kind, len(picture.rows)) == ("table", 7)
     assert [row[1:3] for row in picture.rows] == ["44", "53", "62", "72", "82", "91", "90"] or picture.rows[6][1] == "9"
+
+
+@pytest.mark.parametrize(
+    ("mask", "attend", "edited"),
+    [
+        (
+            "mask = torch.tril(torch.full((n, n), float('-inf')), diagonal=-1)", ADDED,
+            "mask = torch.triu(torch.full((n, n), float('-inf')), diagonal=1)",
+        ),
+        (
+            "mask = torch.ones(n, n, dtype=torch.bool).triu()", FUSED,
+            "mask = torch.ones(n, n, dtype=torch.bool).tril()",
+        ),
+        (
+            "mask = torch.arange(n)[:, None] > torch.arange(n)[None, :]", FILLED, "",
+        ),
+    ],
+)  # fmt: skip
+def test_a_mask_that_hides_earlier_tokens_is_turned_and_not_cut(
+    mask: str, attend: str, edited: str, tmp_path: Path
+) -> None:
+    finding = causal(tmp_path, mask, attend)
+    assert finding.verdict == "refuted"
+    if edited:
+        assert finding.remedy_diff == f"-{mask}\n+{edited}"
+        assert causal(tmp_path, edited, attend).verdict == "proved"
+    else:
+        assert not finding.remedy_diff.startswith(f"-{mask}")
