@@ -46,6 +46,8 @@ class IgnoredArguments(MeasuredLaw):
         adapter = calls.adapter
         for argument, compare in (("positions", _positions), ("mask", _mask)):
             name = INPUT_NAMES[argument]
+            if argument == "mask" and calls.base is not None and adapter.right_padding_only:
+                continue  # strides leave one output of a few tokens, which no number of real tokens changes
             if argument in adapter.supported_inputs:
                 yield Comparison(f"{name} must change the output", compare, expects_difference=True)
             elif argument in adapter.ignored_kwargs:
