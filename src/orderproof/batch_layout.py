@@ -34,7 +34,7 @@ def padding_slots(
     """The pads [row, token] as booleans: a third of each row.
 
     ``layout`` says where: "padded" alternately left and right, and on both sides of a single row; "padded right first"
-    alternately right and left; "padded left" and "padded right" on one side, a third of the first row, none of the
+    alternately right and left; "padded left" and "padded right" on one side, a third of the first row, one of the
     second and two thirds of the third, and so on, as a model may read the longest row or the first; "no pads" has none;
     "pads inside" between real tokens of all rows. The others are "padded" but for one row: in "one real token" the
     first has one in its middle, in "one row of pads" the last of several has none, and in "one row without pads" the
@@ -48,7 +48,7 @@ def padding_slots(
         left = (count + 1) // 2 if tokens > 2 else count
         return ((token < left) | (token >= tokens - count + left)).unsqueeze(0)
     if layout in ("padded left", "padded right"):
-        counts = torch.tensor([count, 0, tokens - count], device=device)[row % 3]
+        counts = torch.tensor([count, 1, tokens - count], device=device)[row % 3]
         return token < counts if layout == "padded left" else token >= tokens - counts
     if layout == "pads inside":
         start = (tokens - count + 1) // 2

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from orderproof import audit
 from orderproof.models import from_module
+from orderproof.number_limits import VISIBLE_ROW_ASSUMPTION
 from orderproof.records.audit import Finding
 
 
@@ -104,8 +105,9 @@ def test_only_integers_are_known_to_equal_themselves(compare: Callable[..., Tens
             same = compare(document[:, :, None], document[:, None])
             return (~same if compare in (operator.ne, operator.gt) else same) & self.earlier(ids.shape[1])
 
-    expected = "proved" if dtype is torch.int64 else "undecided"
-    assert _causal(Compared, leaks=False).verdict == expected
+    finding = _causal(Compared, leaks=False)
+    assert finding.verdict == "proved"
+    assert (VISIBLE_ROW_ASSUMPTION in finding.scope.assumptions) is (dtype is torch.float32)
 
 
 def test_another_place_of_the_tensor_may_differ() -> None:

@@ -35,13 +35,6 @@ MUTANTS = mutants_of(
         "_softmax",
     ),
     M(
-        "every_softmax_drops_infinity",
-        "$known.$exactly(-np.inf) & ~$rows.$spoilt & $safe",
-        "$known.$exactly(-np.inf) & ~$rows.$spoilt",
-        "softmax.int",
-        "_softmax",
-    ),
-    M(
         "spoilt_line_drops_infinity",
         "$known.$exactly(-np.inf) & ~$rows.$spoilt",
         "$known.$exactly(-np.inf)",

@@ -71,7 +71,7 @@ def test_an_exported_module_has_a_theorem_for_every_length(tmp_path: Path) -> No
     assert finding.verdict == "proved"
     assert finding.theorem is not None
     assert finding.theorem.proved
-    assert "every attention mask (at its real tokens)" in finding.theorem.covers
+    assert "every attention mask with pads on the right (at its real tokens)" in finding.theorem.covers
     assert load(path).input_roles[1].role.startswith("padding mask, 1 at real tokens, for pads on the right")
     assert int(load(path).sample(30, 0).inputs[0].max()) > 10  # ids up to the size of the table
 

@@ -33,8 +33,8 @@ MUTANTS = [
         "theorems.operators.pointwise.value_ranges",
         M(
             "larger_of_a_hidden_one",
-            "Ranges(a.hidden & b.hidden, a.zero & b.zero, a.unbounded | b.unbounded, _low(a, b))",
-            "Ranges(a.hidden | b.hidden, a.zero & b.zero, a.unbounded | b.unbounded, _low(a, b))",
+            "Ranges(a.hidden & b.hidden, zero, a.unbounded | b.unbounded, _low(a, b))",
+            "Ranges(a.hidden | b.hidden, zero, a.unbounded | b.unbounded, _low(a, b))",
             program="scores clamped above",
             quick=True,
         ),
