@@ -102,31 +102,20 @@ class Substitution:
 
 def with_function_true(formula: Formula, name: str) -> Formula:
     """The formula with `true` for every application of a boolean function outside of terms."""
-    match formula:
-        case Holds():
-            return TRUE if formula.name == name else formula
-        case Not(parts=(inner,)):
-            return negation(with_function_true(inner, name))
-        case And(parts=(operands,)):
-            return conjunction(*(with_function_true(f, name) for f in operands))
-        case Or(parts=(operands,)):
-            return disjunction(*(with_function_true(f, name) for f in operands))
-    return formula
+    return _rebuilt(formula, lambda one: TRUE if isinstance(one, Holds) and one.name == name else one)
 
 
 def with_upper_limit_met(formula: Formula, name: str) -> Formula:
     """The formula where each index is below the number that an integer function gives, wherever both are compared."""
-    match formula:
-        case AtMostZero(parts=(term,)):
-            factors = [factor for atom, factor in term.summands if isinstance(atom, Apply) and atom.name == name]
-            return formula if not factors else FALSE if factors[0] > 0 else TRUE
-        case Not(parts=(inner,)):
-            return negation(with_upper_limit_met(inner, name))
-        case And(parts=(operands,)):
-            return conjunction(*(with_upper_limit_met(f, name) for f in operands))
-        case Or(parts=(operands,)):
-            return disjunction(*(with_upper_limit_met(f, name) for f in operands))
-    return formula
+
+    def replaced(one: Formula) -> Formula:
+        if not isinstance(one, AtMostZero):
+            return one
+        (term,) = one.parts
+        factors = [factor for atom, factor in term.summands if isinstance(atom, Apply) and atom.name == name]
+        return one if not factors else FALSE if factors[0] > 0 else TRUE
+
+    return _rebuilt(formula, replaced)
 
 
 def with_function_zero(formula: Formula, name: str) -> Formula:
@@ -139,18 +128,27 @@ def with_function_zero(formula: Formula, name: str) -> Formula:
                 found = found + as_term(atom) * factor
         return found
 
+    def replaced(one: Formula) -> Formula:
+        match one:
+            case AtMostZero(parts=(term,)):
+                return at_most(rest(term), 0)
+            case EqualsZero(parts=(term,)):
+                return equal(rest(term), 0)
+        return one
+
+    return _rebuilt(formula, replaced)
+
+
+def _rebuilt(formula: Formula, replaced: Callable[[Formula], Formula]) -> Formula:
+    """The formula with another one for each comparison, constant and function that it joins or negates."""
     match formula:
-        case AtMostZero(parts=(term,)):
-            return at_most(rest(term), 0)
-        case EqualsZero(parts=(term,)):
-            return equal(rest(term), 0)
         case Not(parts=(inner,)):
-            return negation(with_function_zero(inner, name))
+            return negation(_rebuilt(inner, replaced))
         case And(parts=(operands,)):
-            return conjunction(*(with_function_zero(f, name) for f in operands))
+            return conjunction(*(_rebuilt(f, replaced) for f in operands))
         case Or(parts=(operands,)):
-            return disjunction(*(with_function_zero(f, name) for f in operands))
-    return formula
+            return disjunction(*(_rebuilt(f, replaced) for f in operands))
+    return replaced(formula)
 
 
 Functions = Mapping[str, Callable[..., int | bool]]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orderproof import audit
 from orderproof.number_limits import VISIBLE_ROW_ASSUMPTION
 
-TOKENS, WORDS = 7, 5000  # so many that no random id is that of a pad
+TOKENS, VOCABULARY = 7, 5000  # so many that no random id is that of a pad
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # of scores, pads and values
 
@@ -66,7 +66,7 @@ class Model(nn.Module):
 
     def __init__(self, attend: Attend) -> None:
         super().__init__()
-        self.words, self.key, self.attend = nn.Embedding(WORDS, 16), nn.Linear(16, 16), attend
+        self.words, self.key, self.attend = nn.Embedding(VOCABULARY, 16), nn.Linear(16, 16), attend
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.words(ids)
@@ -75,7 +75,7 @@ class Model(nn.Module):
 
 @pytest.mark.parametrize("attend", [one_mask, two_masks, added_masks])
 def test_it_is_causal_where_each_token_sees_a_key(attend: Attend) -> None:
-    (finding,) = audit(Model(attend).eval(), inputs=torch.randint(1, WORDS, (2, TOKENS)), laws=["causal"]).findings
+    (finding,) = audit(Model(attend).eval(), inputs=torch.randint(1, VOCABULARY, (2, TOKENS)), laws=["causal"]).findings
     assert finding.verdict == "proved"
     assert VISIBLE_ROW_ASSUMPTION in finding.scope.assumptions
 
@@ -84,5 +84,5 @@ def test_it_is_causal_where_each_token_sees_a_key(attend: Attend) -> None:
     "attend", [finite, mean_in_place_of_nan, number_in_place_of_nan, unequal_to_itself, seen_at_pads]
 )
 def test_what_a_token_without_a_key_reads_is_not_assumed_away(attend: Attend) -> None:
-    (finding,) = audit(Model(attend).eval(), inputs=torch.randint(1, WORDS, (2, TOKENS)), laws=["causal"]).findings
+    (finding,) = audit(Model(attend).eval(), inputs=torch.randint(1, VOCABULARY, (2, TOKENS)), laws=["causal"]).findings
     assert finding.verdict != "proved"
