@@ -29,8 +29,8 @@ MUTANTS = mutants_of(
     ),
     M(
         "other_functions_made_true",
-        "TRUE if formula.name == name else formula",
-        "TRUE",
+        "TRUE if isinstance(one, Holds) and one.name == name else one",
+        "TRUE if isinstance(one, Holds) else one",
         program="tests.logic.test_simplification:test_only_the_named_function_is_made_true_or_zero",
         quick=True,
     ),
