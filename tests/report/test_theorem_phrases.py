@@ -162,3 +162,11 @@ def test_proofs_without_a_theorem_are_counted_because_they_cannot_be_rechecked()
     parts = (finding, finding.model_copy(update={"theorem": None}), finding.model_copy(update={"verdict": "refuted"}))
     report = one("OP201").model_copy(update={"findings": parts})
     assert recheck_hint(report) == "2 proofs, of which 1 cannot be rechecked (proved at one length)"
+
+
+def test_the_sentence_names_a_property_that_hardly_any_model_is_meant_to_lack():
+    report = one("OP204")
+    changes = {"kind": "property", "expected": "any", "verdict": "refuted", "outcome": "no", "theorem": None}
+    finding = report.findings[0].model_copy(update=changes)
+    sentence = summary_sentence(report.model_copy(update={"findings": (finding,)}))
+    assert f"{report.subject.name}: OP204 batch does not hold; " in sentence

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from orderproof.records.audit import Finding, Outcome, Report
 from orderproof.report import entry_map_phrases, phrases
 from orderproof.report.joined_words import join_words
-from orderproof.report.law_groups import groups_with, law_groups, lengths_of_theorem
+from orderproof.report.law_groups import groups_with, law_groups, lengths_of_theorem, property_groups
 from orderproof.report.place import finding_place, mask_of, shown_place
 
 MOST_LEFT_BY_NAME = 3  # laws without time that the meaning of an exit code names; the report names all
@@ -26,9 +26,9 @@ def summary_sentence(report: Report) -> str:
     modeling_bert.py:104; 14 checks passed, none failed.``
     """
     first = next(iter(phrases.properties(report.findings)), None)
-    clauses = [_failure_clause(report.findings), _theorem_clause(report.findings)]
+    clauses = [_failure_clause(report.findings), _unmeant_clause(report.findings), _theorem_clause(report.findings)]
     clauses += [_trait_clause(first), _entry_clause(first)] if first is not None else []
-    clauses += [_unmeant_clause(report.findings), _check_clause(report.findings)]
+    clauses += [_check_clause(report.findings)]
     if report.interrupted:
         clauses.append(f"interrupted after {_findings_so_far(report)}")
     text = "; ".join(clause for clause in clauses if clause) or "no law was checked"
@@ -100,7 +100,8 @@ def _entry_clause(finding: Finding) -> str:
 
 def _unmeant_clause(findings: Iterable[Finding]) -> str:
     """``OP401 cached_decoding does not hold``: properties without which hardly any model is meant to be."""
-    titles = [phrases.law_title(g.first) for g in groups_with(findings, "no") if g.first.law in _HARDLY_MEANT]
+    groups = [g for g in property_groups(findings) if g.outcome == "no" and g.first.law in _HARDLY_MEANT]
+    titles = [phrases.law_title(g.first) for g in groups]
     return f"{join_words(titles)} {'does' if len(titles) == 1 else 'do'} not hold" if titles else ""
 
 
