@@ -78,6 +78,7 @@ class ModelAdapter(ABC):
         output_name: The name of the output that is compared.
         has_pooled_output: That output has no tokens.
         no_output_rows: Why no output can be compared row by row, as that of a loss of all rows; empty if one can.
+        marks_pads_by_id: It takes no mask: calls with one give it the token id of pads instead.
         right_padding_only: Its mask has pads on the right only: it takes lengths.
         padded_sides: The sides on which the rows of its users are padded, as far as an example shows them.
         usual_sides: The sides on which rows are padded for its kind, where no example shows them.
@@ -107,6 +108,7 @@ class ModelAdapter(ABC):
     output_name = ""
     has_pooled_output = False
     no_output_rows = ""
+    marks_pads_by_id = False
     right_padding_only = False
     padded_sides: frozenset[Side] = frozenset()
     usual_sides: frozenset[Side] = frozenset()

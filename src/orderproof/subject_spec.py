@@ -31,6 +31,7 @@ ROLES = {
     "documents": "document ids of packed rows",
     "companion": "moves and grows with the tokens",
     "held": "the same in every call",
+    "pads:ID": "token ids, with this id at pads; pads:none: no id marks pads",
     "cache": "given back for further tokens",
 }
 NO_ARGUMENT = "none"  # stated where a module takes no position ids
@@ -44,6 +45,7 @@ JAX_PYTHON_VARIABLE = "ORDERPROOF_JAX_PYTHON"  # names the interpreter for model
 SPEC_FORMS = "a checkpoint folder, a hub id, arch:NAME, file.py:name, package.module:name, file.onnx or file.pt2"
 _FILE = re.compile(r"(?P<place>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
 _MODULE = re.compile(r"(?P<place>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
+_PAD_ID = re.compile(r"pads:(\d+|none)")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _CONFIG_NAME = re.compile(r'(?<!\[)"([\w.-]+)"\s*[,:]\s*"\w+Config"')  # ("bert", "BertConfig") or "bert": "BertConfig"
 
@@ -122,6 +124,14 @@ class StatedMask:
 
 
 @dataclass(frozen=True)
+class StatedPads:
+    """The input with token ids, and the id of pads among them; None if there is none."""
+
+    name: str
+    id: int | None
+
+
+@dataclass(frozen=True)
 class Layout:
     """Statements of a user about the axes, the arguments and the mode of a module.
 
@@ -133,6 +143,7 @@ class Layout:
         position_ids: The argument that takes position ids, or `NO_ARGUMENT`.
         mode: One of `MODES`: the mode in which the module is audited.
         roles: By the name of an example input, one of `ROLES`.
+        pads: The token id of pads in the first input.
         shapes: By the name of an input of a file, its sizes.
         example: A file (.npz) with example inputs.
 
@@ -145,6 +156,7 @@ class Layout:
     position_ids: str | None = None
     mode: str = "eval"
     roles: Mapping[str, str] = field(default_factory=dict)
+    pads: StatedPads | None = None
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     example: str | None = None
 
@@ -165,12 +177,14 @@ class Layout:
         layout, rest = self, dict(self.roles)
         for name, role in (roles or {}).items():
             kind, _, marked = role.partition(":")
-            if role not in ROLES:
+            if role not in ROLES and not _PAD_ID.fullmatch(role):
                 raise UsageError(f"expected a role, one of {', '.join(ROLES)}; got {role!r}{did_you_mean(role, ROLES)}")
             if (kind == "mask" and layout.mask) or (kind == "positions" and layout.position_ids):
                 raise UsageError(f"expected the role {kind} for one argument; got it for {name!r} too")
             if kind == "mask":
                 layout = replace(layout, mask=StatedMask(name, MARKED_TOKENS.get(marked)))
+            elif kind == "pads":
+                layout = replace(layout, pads=StatedPads(name, None if marked == NO_ARGUMENT else int(marked)))
             elif kind == "positions":
                 layout = replace(layout, position_ids=name)
             else:

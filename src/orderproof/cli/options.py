@@ -288,7 +288,8 @@ Role = Annotated[
         metavar="NAME=ROLE",
         help="State the role of an argument of file.py:name instead of deriving it: mask (mask:real and mask:pads say "
         "where 1 or True is), positions, documents, companion (moves with the tokens), held (the same in every call; "
-        "of an argument that is not given: its default) or cache; repeatable.",
+        "of an argument that is not given: its default), cache, or pads:0 (token ids with the id 0 at pads; pads:none: "
+        "no id marks pads); repeatable.",
     ),
 ]
 Shape = Annotated[

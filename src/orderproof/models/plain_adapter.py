@@ -45,13 +45,15 @@ class PlainModuleAdapter(ModelAdapter):
         self.batch_size = BATCH_SIZE if self.packing.has_rows and not subject.single_row else 1
         ids = arguments.position_ids
         positions = ids is not None and not subject.packs_documents and not ids.separates  # they say more than a place
-        inputs = {"mask": arguments.mask is not None, "positions": positions, "documents": subject.takes_documents}
+        self.marks_pads_by_id = arguments.pads is not None
+        has_mask = arguments.mask is not None or self.marks_pads_by_id
+        inputs = {"mask": has_mask, "positions": positions, "documents": subject.takes_documents}
         self.supported_inputs = frozenset(name for name, is_taken in inputs.items() if is_taken)
         self.right_padding_only = arguments.mask is not None and arguments.mask.right_only
         ends = (axes.ends for axes in (subject.output_axes or {}).values() if axes.ends is not None)
         self.config_max_positions = min(ends, default=None)
-        self.padded_sides = roles.padded_sides
-        self.usual_sides = frozenset({"left"} if self.causal else ())
+        self.padded_sides = roles.padded_sides if arguments.pads is None else arguments.pads.sides
+        self.usual_sides = frozenset({"left"} if self.causal and arguments.mask is not None else ())
         self.chosen_output = ""  # the first with tokens, else the first
         self.has_pooled_output = bool(self._pooled) and not any(
             len(axes.tokens) == 1 for axes in (subject.output_axes or {}).values()
@@ -79,17 +81,25 @@ class PlainModuleAdapter(ModelAdapter):
 
     def _drawn(self, rows: int, tokens: int, seed: int) -> tuple[Tensor, ...]:
         """The inputs with a number of rows, where they have rows."""
-        samples = [self.subject.sample(tokens, seed).inputs]
+        samples = [self._sample(tokens, seed)]
         has_rows = inputs_with_rows(self.subject)
         if not any(has_rows) or self.subject.single_row:
             return samples[0]
         place = has_rows.index(True)
         while sum(len(inputs[place]) for inputs in samples) < rows:
-            samples.append(self.subject.sample(tokens, seed + SEED_STEP * len(samples)).inputs)
+            samples.append(self._sample(tokens, seed + SEED_STEP * len(samples)))
         return tuple(
             torch.cat([inputs[k] for inputs in samples])[:rows] if has else samples[0][k]
             for k, has in enumerate(has_rows)
         )
+
+    def _sample(self, tokens: int, seed: int) -> tuple[Tensor, ...]:
+        """The inputs of a call, in which no real token has the id of pads."""
+        inputs, pads = self.subject.sample(tokens, seed).inputs, self.arguments.pads
+        if pads is None:
+            return inputs
+        ids = inputs[pads.place]
+        return pads.without_pads(inputs, next(int(x) for x in (ids.max(), ids.min(), pads.id == 0) if x != pads.id))
 
     def call(
         self, tokens: Tensor, *, positions: Tensor | None = None, mask: Tensor | None = None, past: Any = None,
@@ -115,6 +125,8 @@ class PlainModuleAdapter(ModelAdapter):
         if documents is not None:
             arguments |= self._documents(documents, tokens, floats)
         inputs = self.packing.unpack(tokens, floats)
+        if mask is not None and self.arguments.pads is not None:
+            inputs = self.arguments.pads.filled(inputs, mask)
         return ModelOutput(self._output(self.module(*inputs, **arguments), tokens.shape[1]))
 
     def _documents(self, lengths: Sequence[int], tokens: Tensor, floats: torch.dtype | None) -> dict[str, Any]:

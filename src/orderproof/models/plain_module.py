@@ -40,7 +40,7 @@ from orderproof.models.roles.packed_documents import (
     token_axis_of_documents,
 )
 from orderproof.models.roles.position_argument import POSITION_NAMES
-from orderproof.models.roles.row_axis import tokens_first, tokens_last
+from orderproof.models.roles.row_axis import numbers_in_rows, tokens_first, tokens_last
 from orderproof.models.roles.second_sequences import SECOND_LAYOUT, SecondSequence, claim, second_sequences
 from orderproof.models.sample import BATCH_SIZE
 from orderproof.models.subject import (
@@ -51,9 +51,14 @@ from orderproof.models.token_axes import axis_notes, resolve_token_axes
 from orderproof.models.training_forward import TrainingForward
 from orderproof.models.vision.plain_image import image_subject, is_image
 from orderproof.registry import did_you_mean
-from orderproof.subject_spec import Layout, StatedAxes
+from orderproof.subject_spec import TOKEN_AXIS_OPTION, Layout, StatedAxes
 
 _TURNED = "tokens run along axis {axis} of the first input, as {what}"
+_BY_CALLS = "calls with other numbers of them and with each row alone show; override with token_axis"
+_SEPARATE_ROWS = (
+    "no row of the first input reads another one: if they are the rows of a batch, and not tokens, name the axis of "
+    f"the tokens with {TOKEN_AXIS_OPTION}"
+)
 PLAIN_MODULE_KINDS = ("module", "encoder", "causal_lm")
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 EXAMPLE_INPUTS_HINT = (
@@ -87,8 +92,8 @@ def from_module(
             entry precedes the tokens), other names have none.
         together: Inputs of one length are one sequence, even if the module takes them with different lengths.
         roles: The roles of inputs by name, instead of those that are derived: "mask", "mask:real", "mask:pads",
-            "positions", "companion" (moves with the tokens), "held" (the same in every call) or "cache" (also of an
-            argument that is no input).
+            "positions", "companion" (moves with the tokens), "held" (the same in every call), "cache" (also of an
+            argument that is no input) or "pads:0" (token ids with the id 0 at pads; "pads:none": no id marks pads).
         mode: "eval", or "train" to audit the training forward: dropout draws the same numbers in runs of one shape.
         name: Its name in reports; by default that of the class.
         length: Default length of proofs [tokens].
@@ -191,6 +196,12 @@ def _with_roles(
             given, by_mask = turned, (_TURNED.format(axis=0, what="a mask shows"),)
         elif last := tokens_last(module, given):
             (module, given), by_mask = last, (_TURNED.format(axis=2, what="calls and another input show"),)
+        else:
+            turned, are_rows = numbers_in_rows(module, given)
+            if turned is not None:
+                given, by_mask = turned, (_TURNED.format(axis=1, what=_BY_CALLS),)
+            elif are_rows:
+                by_mask = (_SEPARATE_ROWS,)
     known = {**counts, **square_masks(given, held)}
     documents = {k: x for k, x in document_inputs(given, names, numbers).items() if names[k] not in layout.roles}
     called, rest = (module, given) if not documents and not may_be_one_row(given) else as_one_row(module, given)
@@ -209,7 +220,7 @@ def _with_roles(
     subject.other_sequences = {key: _of_second(module, original, second) for key, second in others.items()}
     if has_one_row:
         mark_one_row(subject, documents)
-    by_size = () if layout.token_axis is not None else axis_notes(given, roles.computed)
+    by_size = () if layout.token_axis is not None or by_mask else axis_notes(given, roles.computed)
     subject.notes = (*_square_notes(roles), *by_mask, *subject.notes, *by_size)
     return subject
 
@@ -244,6 +255,11 @@ def _check_roles(layout: Layout, names: Sequence[str], free: Collection[str], na
                 f"{name}: expected the name of an input, one of {', '.join(names)}; got {each!r}"
                 f"{did_you_mean(each, names)}"
             )
+    if layout.pads is not None and layout.pads.name not in names[:1]:
+        raise UsageError(
+            f"{name}: expected the first input, {', '.join(names[:1])}, with the id of its pads; got "
+            f"{layout.pads.name!r}"
+        )
     if names and layout.roles.get(names[0]) == "held":
         raise UsageError(f"{name}: expected tokens in the first input; {names[0]!r} is stated to be held")
 

@@ -1,7 +1,7 @@
 """The token axis of each input of a plain module.
 
 Unless it is stated, the token axis is axis 1 of a 3-D float input [batch, token, width] or of a 2-D integer input
-[batch, token], and axis 0 of a 2-D float input [token, width].
+[batch, token], and axis 0 of a 2-D float input [token, width]. Calls may show that the latter is [batch, token].
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class IgnoredArguments(MeasuredLaw):
     of_any_weights = True
 
     def inapplicable_reason(self, adapter: ModelAdapter) -> str | None:
-        if adapter.supported_inputs & {"positions", "mask"} or any(True for _ in adapter.config_variants()):
+        if _inputs(adapter) or any(True for _ in adapter.config_variants()):
             return None
         return "it takes no position ids and no mask, and states no base, scaling or window"
 
@@ -48,7 +48,7 @@ class IgnoredArguments(MeasuredLaw):
             name = INPUT_NAMES[argument]
             if argument == "mask" and calls.base is not None and adapter.right_padding_only:
                 continue  # strides leave one output of a few tokens, which no number of real tokens changes
-            if argument in adapter.supported_inputs:
+            if argument in _inputs(adapter):
                 yield Comparison(f"{name} must change the output", compare, expects_difference=True)
             elif argument in adapter.ignored_kwargs:
                 run = partial(_compare_ignored_kwarg, name=name, compare=compare)
@@ -60,6 +60,11 @@ class IgnoredArguments(MeasuredLaw):
 
     def control(self, calls: CachedCalls) -> OutputPair:
         return replace_first_token(calls)
+
+
+def _inputs(adapter: ModelAdapter) -> frozenset[str]:
+    """The inputs that the model takes, besides its tokens: ids of pads are tokens."""
+    return adapter.supported_inputs & {"positions", *({"mask"} if not adapter.marks_pads_by_id else ())}
 
 
 def spaced_position_ids(calls: CachedCalls) -> Tensor:

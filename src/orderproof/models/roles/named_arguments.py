@@ -21,9 +21,11 @@ from orderproof.models.roles.optional_mask import (
     stated_mask_argument,
     weakening_argument,
 )
+from orderproof.models.roles.pad_ids import PadIds, pad_ids
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
 from orderproof.subject_spec import NO_ARGUMENT, Layout
 
+PADS_ROLE = "the role pads:ID"
 NO_POSITIONS = "no argument takes position ids, as stated"
 
 
@@ -35,6 +37,7 @@ class NamedArguments:
     position_ids: PositionArgument | None = None
     mask_hides: bool = False  # a call shows that the mask hides a token
     documents: DocumentIds | DocumentMask | None = None
+    pads: PadIds | None = None  # the id of pads, where there is no mask
 
     def with_inputs(self, module: nn.Module, extras: Sequence[str]) -> nn.Module | None:
         """The module called with these inputs after its own; None if its forward does not take them."""
@@ -77,6 +80,11 @@ class NamedArguments:
                 f"argument {self.mask.name!r} is taken for a padding mask, {self.mask.convention}, {why}; "
                 "--role NAME=mask (in Python roles=) states another, "
                 f"--role {self.mask.name}=held says that there is none"
+            )
+        if self.pads is not None:
+            yield (
+                f"id {self.pads.id} marks pads ({self.pads.known_by}): rows that end or begin with it are tried; "
+                "--role NAME=pads:ID states another, --role NAME=pads:none says that there is none"
             )
         if layout.position_ids is not None:
             yield (
@@ -130,7 +138,12 @@ def named_arguments(calls: ModuleCalls, layout: Layout, call: Call, roles: Examp
     if roles.mask is None and isinstance(mask, MaskArgument) and gives_nan_on_the_left(calls, mask, call):
         mask = replace(mask, right_only=True, nan_on_the_left=True)
     positions = roles.position_ids or _position_ids(calls.module, layout, (*roles.names, *held))
-    return NamedArguments(mask, positions, hides, roles.documents)
+    others = [mask, roles.documents, roles.cache, *([True] if roles.takes_documents else [])]
+    pads = pad_ids(calls, layout, call) if layout.pads is not None or not any(x is not None for x in others) else None
+    if pads is not None and any(x is not None for x in others):
+        what = "a cache" if roles.cache else "packed documents" if mask is None else f"the mask {mask.name!r}"
+        raise UsageError(f"expected a module without {what}, where the id of pads is stated; leave {PADS_ROLE} out")
+    return NamedArguments(mask, positions, hides, roles.documents, pads)
 
 
 def _refuse_given(name: str, given: Sequence[str]) -> None:

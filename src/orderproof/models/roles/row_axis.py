@@ -8,17 +8,20 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from orderproof.models.call_arguments import as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
-from orderproof.models.module_calls import Call, ModuleCalls
+from orderproof.models.module_calls import Call, ModuleCalls, row_layouts
 from orderproof.models.module_wrappers import AxisMoved
 from orderproof.models.roles.computed_inputs import ComputedInput, square_masks
 from orderproof.models.roles.example_roles import ExampleRoles, example_roles
 from orderproof.models.roles.second_sequences import second_sequences, takes_more
 from orderproof.models.token_axes import axis_of_size
+from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.subject_spec import NO_LAYOUT
 
-VECTORS = 3  # axes of the vectors of a batch
+NUMBERS, VECTORS = 2, 3  # axes of one number for each token, and of one vector
 LAST = 2  # the last of them
+ROWS_COMPARED = 3  # each with itself alone
 
 
 def tokens_first(
@@ -75,6 +78,49 @@ def tokens_last(module: nn.Module, examples: ExampleInputs) -> tuple[nn.Module, 
     wrapped = AxisMoved(module, [LAST if k == first else None for k in range(len(axes))], moved, place=1).eval()
     tensors = tuple(x.movedim(LAST, 1) if k == first else x for k, x in enumerate(examples.tensors))
     return wrapped, replace(examples, tensors=tensors, axes=tuple(1 if k == first else x for k, x in enumerate(axes)))
+
+
+def numbers_in_rows(module: nn.Module, examples: ExampleInputs) -> tuple[ExampleInputs | None, bool]:
+    """The inputs as [row, token] if calls show that the first is one number for each token; if its rows are separate.
+
+    A matrix of floats has the form of [token, width], too, and is taken so by default. Then no token sees another where
+    the first axis runs over rows, and each law holds without a meaning. It is [row, token] if each row alone has the
+    same outputs, and the module takes another number of columns. None if it is not.
+    """
+    first = next(place for place, axis in enumerate(examples.axes) if axis is not None)
+    tensor = examples.tensors[first]
+    if tensor.dim() != NUMBERS or examples.axes[first] != 0 or not tensor.is_floating_point():
+        return None, False
+    columns = tensor.shape[1]
+    axes = tuple(1 if k == first else axis_of_size(x, columns) for k, x in enumerate(examples.tensors))
+    calls = ModuleCalls(module, examples.name)
+    call = Call(next(row_layouts(replace(examples, axes=axes, row_axes=()))), columns, None)
+    if not _rows_are_separate(calls, call):
+        return None, False
+    takes_more = all(calls.accepts(replace(call, tokens=columns + more)) for more in (1, 2))
+    return (replace(examples, axes=axes) if takes_more else None), True
+
+
+def _rows_are_separate(calls: ModuleCalls, call: Call) -> bool:
+    """True if each of a few rows alone has the outputs that it has among the others."""
+    call = replace(call, rows=ROWS_COMPARED)
+    if not calls.accepts(call):
+        return False
+    inputs = call.inputs()
+    try:
+        together = _tensors(calls.outputs(inputs))
+        for row in range(ROWS_COMPARED):
+            rows = zip(inputs, call.examples.row_axes, strict=True)
+            alone = _tensors(calls.outputs(tuple(x if axis is None else x.narrow(axis, row, 1) for x, axis in rows)))
+            torch.testing.assert_close(alone, {name: x[row : row + 1] for name, x in together.items()}, equal_nan=True)
+    except Exception:  # noqa: BLE001 - the user's forward: anything may come, also another number for a row alone
+        return False
+    return bool(together)
+
+
+def _tensors(outputs: object) -> dict[str, Tensor]:
+    leaves = leaves_by_name(as_dictionaries(outputs))
+    return {name: leaf for name, leaf in leaves.items() if isinstance(leaf, Tensor)}
 
 
 def _counts_tokens(x: Tensor, rows: int, tokens: int) -> bool:
