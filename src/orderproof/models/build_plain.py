@@ -34,10 +34,15 @@ from orderproof.models.subject import (
     tensor_sizes,
 )
 from orderproof.models.trial_call import check_trial_call
+from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.restored_state import restored_state
 from orderproof.subject_spec import TOKEN_AXIS_OPTION, Layout
 
 NOT_ON_THE_RIGHT = {*PAD_LAYOUTS} - {"padded right", "no pads"}
+_KEPT = (
+    "transformers leaves out a mask that hides nothing; it is kept here, since the mask is computed from the inputs: a "
+    "call with it gave the same outputs"
+)
 _SEPARATE = (
     "input {places}: a sequence of its own, held fixed, because the module takes another length of it than of the "
     "first input; together=True (--together) counts both as one sequence"
@@ -70,6 +75,8 @@ def build_plain_subject(
     notes += [*calls.unread_outputs, *_shared_examples(examples)]
     arguments = named_arguments(calls, layout, call, roles)
     notes += arguments.notes(layout)
+    keeps_masks = arguments.mask is None and _left_out_masks_change_nothing(calls, original, call)
+    notes += [_KEPT] * keeps_masks
     input_rows = call.examples.row_axes or (None,) * len(call.examples.tensors)
     output_rows = {name: axes.row for name, axes in axes_of_outputs.items() if axes.row}
     subject = Subject(
@@ -85,7 +92,7 @@ def build_plain_subject(
         draw=partial(call.examples.draw, call.rows),
         load_summary=f"{_precision(module, examples.tensors[0])}, as given",
         bind_inputs=partial(_bind_inputs, module, arguments),
-        export_context=_export_context(original),
+        export_context=_export_context(original, keeps_masks=keeps_masks),
         output_axes={name: axes.rows_first() for name, axes in axes_of_outputs.items()},
         axes_text=_input_texts(call.examples, layout) | {name: axes.text for name, axes in axes_of_outputs.items()},
         notes=tuple(notes),
@@ -206,9 +213,40 @@ def _stated(layout: Layout, found: Mapping[str, OutputAxes], call: Call) -> dict
     return stated_axes(layout.outputs, shapes, call.tokens, call.row_count)
 
 
-def _export_context(module: nn.Module) -> Any:
-    if not any(type(part).__module__.startswith("transformers.") for part in module.modules()):
+def _export_context(module: nn.Module, *, keeps_masks: bool = False) -> Any:
+    if not _has_part_of_transformers(module):
         return nullcontext
     from orderproof.models.hf.export_patches import eager_branches
 
-    return partial(eager_branches, module)
+    return partial(eager_branches, module, keeps_masks=keeps_masks)
+
+
+def _has_part_of_transformers(module: nn.Module) -> bool:
+    return any(type(part).__module__.startswith("transformers.") for part in module.modules())
+
+
+def _left_out_masks_change_nothing(calls: ModuleCalls, module: nn.Module, call: Call) -> bool:
+    """True if transformers leaves out a mask in a call, since it hides nothing, and keeping it gives the same outputs.
+
+    A mask that is computed from ids has no values in a recording, so the question cannot be asked there.
+    """
+    if not _has_part_of_transformers(module):
+        return False
+    from orderproof.models.hf.export_patches import eager_branches, masks_left_out
+
+    inputs = call.inputs()
+    with masks_left_out() as found:
+        usual = _tensors(calls.outputs(inputs))
+    if not found:
+        return False
+    with eager_branches(module, keeps_masks=True):
+        kept = _tensors(calls.outputs(inputs))
+    try:
+        torch.testing.assert_close(kept, usual, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
+
+
+def _tensors(outputs: object) -> dict[str, torch.Tensor]:
+    return {name: leaf for name, leaf in leaves_by_name(outputs).items() if isinstance(leaf, torch.Tensor)}

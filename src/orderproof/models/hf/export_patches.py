@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+_LEAVE_MASKS_OUT = ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa")
+
+
 def transformers_library() -> Any:
     """Import transformers without output. Raises `SubjectError` if it is not installed."""
     try:
@@ -81,6 +84,30 @@ def _as_if_tracing(find: Callable[..., object]) -> Callable[..., object]:
     return wrapper
 
 
+@contextmanager
+def masks_left_out() -> Iterator[list[Tensor]]:
+    """The masks that transformers leaves out within the block, because they hide nothing."""
+    from transformers import masking_utils
+
+    found: list[Tensor] = []
+
+    def noting(ignore: Callable[..., object]) -> Callable[..., object]:
+        def wrapper(padding_mask: Tensor | None = None, *args: Any, **options: Any) -> object:
+            answer = ignore(padding_mask, *args, **options)
+            if answer and padding_mask is not None:
+                found.append(padding_mask)
+            return answer
+
+        return wrapper
+
+    with ExitStack() as stack:
+        for name in _LEAVE_MASKS_OUT:
+            ignore: Any = getattr(masking_utils, name, None)
+            if is_of_a_library(ignore):
+                stack.enter_context(patch_attribute(masking_utils, name, noting(ignore)))
+        yield found
+
+
 def _if_readable(find: Callable[..., object]) -> Callable[..., object]:
     """The function as it is where position ids have values; on the meta device and for torch.export, those by default.
 
@@ -114,7 +141,9 @@ def _of_grouped_experts(module: nn.Module) -> list[Any]:
 
 
 @contextmanager
-def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = False) -> Iterator[None]:
+def eager_branches(
+    module: nn.Module, *, is_given: bool = True, packed: bool = False, keeps_masks: bool = False
+) -> Iterator[None]:
     """During tracing, take the branches of an eager call.
 
     Only functions of transformers and torch are replaced, none that other code put in their place. Checks in the
@@ -127,6 +156,7 @@ def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = F
         module: The model, or a module that calls it.
         is_given: The model is an object of the user.
         packed: Position ids may be those of packed documents: the mask of documents is traced.
+        keeps_masks: A mask that hides nothing is kept in a given model too.
 
     """
     from transformers import PreTrainedModel, masking_utils, modeling_attn_mask_utils
@@ -145,7 +175,8 @@ def eager_branches(module: nn.Module, *, is_given: bool = True, packed: bool = F
         recurrent = getattr(masking_utils, "create_recurrent_attention_mask", _return_none)
         found.append((masking_utils, find.__name__, _as_if_tracing(find) if packed else _if_readable(find)))
         found += [(file, recurrent.__name__, _as_if_tracing(recurrent)) for file in modelling]
-        for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
+    if keeps_masks or not is_given:
+        for name in _LEAVE_MASKS_OUT:
             ignore = getattr(masking_utils, name, _return_none)
             found.append((masking_utils, name, _as_if_tracing(ignore)))
     # Before the first one is replaced, which others may call.
