@@ -56,6 +56,17 @@ class LastState(nn.Module):
         return self.lstm(self.words(ids))[0][:, -1]
 
 
+class LastReal(nn.Module):
+    """The state of the last real token, for pads on the right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.causal = Causal()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.causal(ids)[torch.arange(len(ids)), (ids != 0).sum(1) - 1]
+
+
 class Causal(nn.Module):
     """A decoder without a mask for pads, which it never reads if they are on the right."""
 
@@ -81,8 +92,9 @@ def _outcomes(report: Report) -> dict[str, str]:
         (Classifier(real=False), ("pass", "fail")),
         (LastState(), ("pass", "fail")),
         (Causal(), ("pass", "undecided")),
+        (LastReal(), ("pass", "pass")),
     ],
-    ids=["masked", "not masked", "mean of real", "mean of all", "last state", "causal"],
+    ids=["masked", "not masked", "mean of real", "mean of all", "last state", "causal", "last real"],
 )
 def test_rows_are_padded_with_the_id(module: nn.Module, outcomes: tuple[str, str]) -> None:
     subject = from_module(module.eval(), IDS)

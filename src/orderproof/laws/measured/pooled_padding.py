@@ -2,12 +2,12 @@
 
     f(x pads) = f(x other pads) = f(x)     with pads on the right, or with pads on the left
 
-One side suffices: the first token of an encoder is right for pads on the right, the last token of a decoder for pads on
-the left. If the example mask has pads, it must be the side that these are on. The report names a side that is not
-served. But on each side an output that reads no pad has to read every
-real token that it reads without pads, or none: at place `mask.sum() - 1` pads on the left hide the last real tokens,
-and nothing else shows it. With pads on the left, position ids start with 0 at the first real token; a model that takes
-none may count pads, if it reads those on the right.
+One side suffices: the first token of an encoder is right for pads on the right, the last token of a decoder for pads
+on the left. If the example mask has pads, it must be the side that these are on. The report names a side that is not
+served. But on each side an output that reads no pad has to read every real token that it reads without pads, or none:
+at place `mask.sum() - 1` pads on the left hide the last real tokens, and nothing else shows it. One side suffices
+here, too, where pads have an id and no mask. With pads on the left, position ids start with 0 at the first real token;
+a model that takes none may count pads, if it reads those on the right.
 Source: elementary; broken by a mean over pads, a sum that is divided by the number of all tokens, and by places that
 are counted from the wrong end. A pad that is set to 0 wins a maximum only over negative numbers, so short rows are
 compared too.
@@ -134,6 +134,7 @@ def _comparisons(calls: CachedCalls, output: _Output) -> Iterator[Comparison]:
         same["amount", "left"] = True
     served = [side for side in sides if same["content", side] and same["amount", side]]
     needed = calls.adapter.padded_sides or served
+    by_id = calls.adapter.marks_pads_by_id  # who pads rows chooses the side
     kinds = {"content": "other pads", "amount": "no pads", "few": f"no pads in rows of {FEW} tokens"}
     for side in sides:
         for what, words in kinds.items():
@@ -148,7 +149,7 @@ def _comparisons(calls: CachedCalls, output: _Output) -> Iterator[Comparison]:
             yield Comparison(
                 f"with {PADS} pads on the {side}, real token {lost} must change the output as without pads{of}",
                 partial(_compare_reading, output=output, side=side, token=lost), expects_difference=True,
-                informational=bool(calls.adapter.padded_sides) and side not in calls.adapter.padded_sides,
+                informational=side not in (calls.adapter.padded_sides or (served if by_id else SIDES)),
             )  # fmt: skip
 
 
