@@ -7,7 +7,8 @@ With padding on the left, position ids start with 0 at the first real token. A m
 by its mask, or use differences only, if its rows are padded on the left: as the example shows, or, without an example,
 if it is causal. It never reads pads on the right, so its mask is for pads on the left. An encoder that counts pads
 serves rows padded on the right, and so does the decoder of an encoder-decoder, whose rows start with one token and no
-prompt; the report says so and does not fail it.
+prompt; the report says so and does not fail it. A module that takes ids and no mask is given rows that are padded with
+the id of its pads, if that is known.
 Source: elementary; broken by padding masks that are applied only to batches of more than one row, by masks and
 positions taken from the first row, and by positions that count pads (ndif-team/nnsight#673, huggingface/peft#54).
 """
