@@ -196,7 +196,7 @@ def _with_roles(
             given, by_mask = turned, (_TURNED.format(axis=0, what="a mask shows"),)
         elif last := tokens_last(module, given):
             (module, given), by_mask = last, (_TURNED.format(axis=2, what="calls and another input show"),)
-        else:
+        elif not document_inputs(given, names, numbers):
             turned, are_rows = numbers_in_rows(module, given)
             if turned is not None:
                 given, by_mask = turned, (_TURNED.format(axis=1, what=_BY_CALLS),)
