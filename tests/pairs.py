@@ -22,3 +22,8 @@ def pairs_soon(*axes: Iterable[Any], allowed: Callable[..., bool] = lambda *_: T
 def first_soon(values: Iterable[Any], count: int = 1) -> list[Any]:
     """Values as parameters; those after the first ones are marked slow."""
     return [pytest.param(x, marks=() if place < count else pytest.mark.slow) for place, x in enumerate(values)]
+
+
+def one_in(count: int, values: Iterable[Any]) -> list[Any]:
+    """Values as parameters; all but every ``count``-th are marked slow."""
+    return [pytest.param(x, marks=() if place % count == 0 else pytest.mark.slow) for place, x in enumerate(values)]

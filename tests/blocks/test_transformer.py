@@ -90,7 +90,7 @@ def test_the_number_of_tokens_may_stay_open_in_an_export() -> None:
         assert torch.allclose(program.module()(x), block(x), atol=1e-5)
 
 
-@every_encoding
+@one_encoding_of_each_site
 @exports
 def test_a_decoder_exports_with_positions_and_padding_as_inputs(name: str) -> None:
     block, x = fingerprint_model(name, causal=True, layers=1), normal(2, 7, WIDTH, dtype=torch.float32)

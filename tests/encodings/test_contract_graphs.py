@@ -15,6 +15,7 @@ from tests.encodings.examples import (
     every_encoding,
     exports,
     normal,
+    one_encoding_of_each_site,
     operands,
     placed,
     qkv,
@@ -73,7 +74,7 @@ class InModel(torch.nn.Module):
         return attention(q, k, v, encoding=self.encoding, q_positions=p, causal=True, token_state=token_state)
 
 
-@every_encoding
+@one_encoding_of_each_site
 @exports
 def test_one_export_serves_every_length(name: str) -> None:
     model = InModel(build(name).double().requires_grad_(False))

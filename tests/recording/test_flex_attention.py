@@ -116,10 +116,10 @@ class Lengths(Flex):
         return seen
 
 
-KINDS = (Documents, Pads, Slopes, Window, Lengths)
+KINDS = (Pads, Documents, Slopes, Window, Lengths)
 
 
-@pytest.mark.parametrize("kind", first_soon(KINDS, 2))
+@pytest.mark.parametrize("kind", first_soon(KINDS))
 def test_a_mask_function_that_captures_tensors_is_recorded(kind: type[Flex]) -> None:
     ids = torch.randint(0, 12, (2, 7), generator=torch.Generator().manual_seed(0))
     verdicts = {}
