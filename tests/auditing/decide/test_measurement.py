@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from orderproof import audit
 from orderproof.auditing.decide.measurement import measure_law
 from orderproof.blocks.transformer_adapter import tiny_decoder
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw, NotedOutputs, OutputPair
+from orderproof.models import from_module
 from orderproof.records.audit import Finding
 
 ONES = torch.ones(3)
@@ -163,3 +165,16 @@ def test_remedy_names_only_mechanisms_of_the_model() -> None:
     assert "scan" not in law.remedy_for(driver).text
     driver.mechanisms = frozenset({"recurrence"})
     assert "scan" in law.remedy_for(driver).text
+
+
+def test_a_call_that_raises_is_named_though_other_comparisons_pass():
+    class NoSingleRow(nn.Linear):
+        def forward(self, x):
+            if len(x) == 1:
+                raise RuntimeError("no single row")
+            return super().forward(x)
+
+    report = audit(from_module(NoSingleRow(4, 4).eval(), torch.randn(2, 7, 4)), laws=["batch_composition"])
+    assert report.findings[0].outcome == "pass"
+    (note,) = (n for n in report.notes if "OP407" in n)
+    assert "a batch of one row: a call that the law makes raised RuntimeError: no single row, test_measurement" in note

@@ -20,10 +20,14 @@ from orderproof.auditing.explain.entries import Frame
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import Place, first_difference_place
 from orderproof.auditing.explain.kept_value import kept_value_place
-from orderproof.auditing.search.comparison_runs import ComparisonResult, control_difference, float64_difference
+from orderproof.auditing.search.comparison_runs import (
+    ComparisonResult,
+    control_difference,
+    failed_call,
+    float64_difference,
+)
 from orderproof.auditing.search.lengths import UNSEEN, Watch, merge_lengths, onset, run_at_lengths
 from orderproof.auditing.search.low_rank_calls import LOW_RANK
-from orderproof.errors import failure_reason
 from orderproof.laws.measured import CachedCalls, MeasuredLaw
 from orderproof.laws.measured.lengths import skipped_thresholds
 from orderproof.recording.execution import differing_parts
@@ -82,7 +86,7 @@ def _measure_law(
             watch.begin(law)
             finding = _measure(adapter, law, calls, expected, watch)
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
-        finding = _without_result(law, expected, adapter, "undecided", failure_reason(error))
+        finding = _without_result(law, expected, adapter, "undecided", failed_call(error))
     return finding.model_copy(update={"seconds": time.perf_counter() - began})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS
 from orderproof.auditing.record.context import AuditContext
+from orderproof.auditing.search.comparison_runs import CALL_RAISED
 from orderproof.laws import ProvedLaw
 from orderproof.models.row_counts import inputs_with_rows
 from orderproof.recording.assumptions import DEFAULTS_ASSUMPTION
@@ -39,3 +40,5 @@ def notes_of_comparisons(finding: Finding) -> Iterator[str]:
     for record in records:
         if record.float32 is not None and record.reason and not record.reason.startswith(record.description):
             yield f"{finding.code} {finding.law}: {record.reason}"
+        elif record.float32 is None and record.reason.startswith(CALL_RAISED):
+            yield f"{finding.code} {finding.law}, {record.description}: {record.reason}"

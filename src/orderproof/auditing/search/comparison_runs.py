@@ -28,9 +28,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from orderproof.errors import UnsupportedCallError, failure_reason
+from orderproof.errors import OrderproofError, UnsupportedCallError, failure_reason, first_line, is_internal
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw, NotedOutputs
 from orderproof.recording.execution import relative_difference
+from orderproof.recording.source import source_of_error
 from orderproof.records.audit import ComparisonRecord, Verdict
 from orderproof.tolerances import (
     FLOAT32_ONLY_DIFFERENCE,
@@ -40,6 +41,7 @@ from orderproof.tolerances import (
     ZERO_TOLERANCE,
 )
 
+CALL_RAISED = "a call that the law makes raised "
 DTYPE_FACTOR = 16  # times the rounding error of the other call: more than that is something else than rounding
 DTYPE_UNITS = 32  # [units of rounding of the output's dtype] a difference below may be rounding: 0.25 in bfloat16
 SAME_CALL = "both outputs are of one call, so the comparison shows nothing"
@@ -87,6 +89,14 @@ def run_comparison(
     return replace(again, record=again.record.model_copy(update={"reason": note}))
 
 
+def failed_call(error: BaseException) -> str:
+    """The reason for a law whose call of the model failed: what it raised and where, and what to do."""
+    if isinstance(error, OrderproofError) or is_internal(error):
+        return failure_reason(error)
+    where = source_of_error(error)
+    return f"{CALL_RAISED}{first_line(error)}{where}: make it work, or name other laws with --law"
+
+
 def float64_difference(comparison: Comparison, calls: CachedCalls, length: int) -> tuple[float | None, str]:
     """The difference in float64; None if it cannot be run in float64, and the error if it has one."""
     try:
@@ -121,7 +131,7 @@ def _run_once(
             raise UnsupportedCallError(SAME_CALL)
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
         unsupported = law.inapplicable_if_unsupported and isinstance(error, UnsupportedCallError)
-        record = ComparisonRecord(description=name, reason=failure_reason(error))
+        record = ComparisonRecord(description=name, reason=failed_call(error))
         return ComparisonResult(comparison, length, record, "not_applicable" if unsupported else "undecided")
     expected, actual = pair = (outputs[0], outputs[1])
     least = max(_least_difference(calls.weight_dtype), _least_difference(actual.dtype))

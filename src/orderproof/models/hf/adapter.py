@@ -88,7 +88,10 @@ class HFAdapter(ModelAdapter):
             outputs = self._trial_outputs(self.sample_tokens(1, 2, 0), self._cache_option(use_cache=True))
         except Exception as error:  # noqa: BLE001 - third-party code: a call with a cache may fail in any way
             raise_own_error(error)
-            self.probe_failures["cache"] = f"a call with use_cache raised {first_line(error)}"
+            self.probe_failures["cache"] = (
+                f"a call with use_cache raised {first_line(error)}: make it work, or set use_cache to False in the "
+                "configuration if the model has no cache"
+            )
             return None
         accepted = [name for name in CACHE_ARGUMENTS if name in self.forward_arguments]
         return next((name for name in accepted if getattr(outputs, name, None) is not None), None)
