@@ -118,13 +118,13 @@ def test_an_id_of_pads_is_no_mask_that_may_be_ignored() -> None:
     assert "it takes no position ids and no mask" in finding.reason
 
 
-@pytest.mark.parametrize("owner", ["attribute", "config"])
-def test_an_attribute_may_name_the_id(owner: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("pad_id", 0), ("src_pad_idx", 0), ("config", SimpleNamespace(pad_token_id=0)), ("args", {"padding_idx": 0})],
+)
+def test_an_attribute_may_name_the_id(name: str, value: object) -> None:
     module = Encoder(None, masks=False).eval()
-    if owner == "attribute":
-        module.pad_id = 0
-    else:
-        module.config = SimpleNamespace(pad_token_id=0)
+    setattr(module, name, value)
     assert _outcomes(audit(from_module(module, IDS), laws=["batch_composition"])) == {"batch_composition": "fail"}
 
 
@@ -136,9 +136,10 @@ def test_the_id_can_be_stated() -> None:
     assert _outcomes(audit(without, laws=["batch_composition"])) == {"batch_composition": "pass"}
 
 
-def test_two_ids_say_nothing() -> None:
+@pytest.mark.parametrize("attributes", [{"pad_id": 0, "trg_pad_id": 1}, {"padding": 0, "pad": 0, "pad_width_id_": 0}])
+def test_two_ids_and_widths_of_padding_say_nothing(attributes: dict[str, int]) -> None:
     module = Encoder(None, masks=False).eval()
-    module.pad_id, module.layer.pad_id = 0, 1
+    vars(module).update(attributes)
     assert not any("marks pads" in note for note in from_module(module, IDS).notes)
 
 

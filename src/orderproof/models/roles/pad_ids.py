@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +14,7 @@ from orderproof.errors import UsageError
 from orderproof.models.module_calls import Call, ModuleCalls
 from orderproof.subject_spec import Layout
 
-NAMES = ("pad_id", "pad_token_id", "pad_token", "pad_idx", "padding_idx", "pad_index", "padding_id")
+NAME = re.compile(r"(\w+_)?pad(ding)?(_token)?_(id|idx|index|ix)")  # of an attribute; `padding` is a width, too
 SETTINGS = ("config", "cfg", "args", "hparams")  # attributes with the settings of a module
 IDS = (torch.int32, torch.int64)
 
@@ -82,19 +84,20 @@ def _of_module(calls: ModuleCalls, call: Call, place: int) -> tuple[int | None, 
     """The id that the table of the ids says, or an attribute of the module; None if there is none, or several."""
     found = {pad: f"padding_idx of {name}" for name, pad in _tables(calls, call, place)}
     if not found:
-        found = {
-            value: f"its attribute {name}"
-            for module in calls.module.modules()
-            for owner in (vars(module), *(_settings(vars(module).get(each)) for each in SETTINGS))
-            for name in NAMES
-            if type(value := owner.get(name)) is int and value >= 0 and not isinstance(module, nn.Embedding)
-        }
+        for name, value in _numbers(calls.module):
+            if value >= 0 and NAME.fullmatch(name):
+                found.setdefault(value, f"its attribute {name}")
     pairs = list(found.items())
     return pairs[0] if len(pairs) == 1 else (None, "")
 
 
-def _settings(settings: object) -> dict[str, object]:
-    return dict(settings) if isinstance(settings, dict) else getattr(settings, "__dict__", {})
+def _numbers(module: nn.Module) -> Iterator[tuple[str, int]]:
+    """The integers among the attributes of a module, its parts and their settings, by name."""
+    for part in module.modules():
+        own = vars(part)
+        settings = [x if isinstance(x, dict) else getattr(x, "__dict__", {}) for x in map(own.get, SETTINGS)]
+        for owner in (*([] if isinstance(part, nn.Embedding) else [own]), *settings):
+            yield from ((name, value) for name, value in owner.items() if type(value) is int and type(name) is str)
 
 
 def _tables(calls: ModuleCalls, call: Call, place: int) -> list[tuple[str, int]]:
