@@ -123,7 +123,7 @@ def earlier_keys_of_the_same_hash(m: Parts, x: Tensor) -> Tensor:
 
 @UNSEEN.add(causal=False, batch=True)
 def chunks_of_tokens_sorted_by_hash(m: Parts, x: Tensor) -> Tensor:
-    b, t, d = x.shape
+    t, d = x.shape[1:]
     order = (_bucket(m, x) * t + torch.arange(t)).argsort(1)
     index = order[..., None].expand(-1, -1, d)
     chunk = torch.arange(t) // 4

@@ -73,7 +73,7 @@ def nearest_neighbours_gathered(m: Parts, x: Tensor) -> Tensor:
 
 @UNSEEN.add(causal=True, batch=True)
 def nearest_earlier_neighbours(m: Parts, x: Tensor) -> Tensor:
-    b, t, d = x.shape
+    b, t, _ = x.shape
     distance = torch.cdist(m.q(x), m.k(x)).masked_fill(later(t), float("inf"))
     near, index = distance.topk(3, dim=-1, largest=False)
     v = m.v(x)[torch.arange(b)[:, None, None], index]

@@ -178,7 +178,7 @@ def biases_of_rows_and_columns(m: Parts, x: Tensor) -> Tensor:
     i = torch.arange(x.shape[1])
     down, across = i[:, None] // 4 - i[None] // 4, i[:, None] % 4 - i[None] % 4
     q, k, v = m.heads(x)
-    s = q @ k.mT + m.bias((down.clamp(0, 3) * 7 + across + 3)).permute(2, 0, 1)
+    s = q @ k.mT + m.bias(down.clamp(0, 3) * 7 + across + 3).permute(2, 0, 1)
     return m.join((s + torch.full_like(s, INF).triu(1)).softmax(-1) @ v)
 
 

@@ -124,7 +124,7 @@ def frames_stacked_in_pairs_and_delayed(m: Parts, x: Tensor) -> Tensor:
 def frames_joined_with_those_before(m: Parts, x: Tensor) -> Tensor:
     t = x.shape[1]
     padded = F.pad(x, (0, 0, 3, 0))
-    context = torch.cat([padded[:, 3:], padded[:, : t]], -1)
+    context = torch.cat([padded[:, 3:], padded[:, :t]], -1)
     return F.relu(m.down(context))
 
 
