@@ -225,7 +225,7 @@ def best_real_keys(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     return s @ m.v(x)
 
 
-@UNSEEN.add(masked=True, padding=False, causal=True, batch=True)
+@UNSEEN.add(masked=True, padding=False, batch=True)
 def best_keys_then_the_real_ones(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     s = m.scores(x).masked_fill(later(x.shape[1]), -1e9)
     kth = s.topk(min(4, x.shape[1]), -1).values[..., -1:]
