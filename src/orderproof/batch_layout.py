@@ -34,11 +34,12 @@ def padding_slots(
     """The pads [row, token] as booleans: a third of each row.
 
     ``layout`` says where: "padded" alternately left and right, and on both sides of a single row; "padded right first"
-    alternately right and left; "padded left" and "padded right" on one side, a third of the first row, one of the
-    second and two thirds of the third, and so on, as a model may read the longest row or the first; "no pads" has none;
-    "pads inside" between real tokens of all rows. The others are "padded" but for one row: in "one real token" the
-    first has one in its middle, in "one row of pads" the last of several has none, and in "one row without pads" the
-    last of several has real tokens only.
+    alternately right and left, two thirds of each row, so that the number of real tokens is the index of a pad;
+    "padded left" and "padded right" on one side, a third of the first row, one of the second, two thirds of the third
+    and none of the fourth, and so on, as a model may read the longest row or the first, which has none of three;
+    "no pads" has none; "pads inside" between real tokens of all rows. The others are "padded" but for one row: in
+    "one real token" the first has one in its middle, in "one row of pads" the last of several has none, and in
+    "one row without pads" the last of several has real tokens only.
     """
     token, row = torch.arange(tokens, device=device), torch.arange(rows, device=device).unsqueeze(-1)
     count = max(1, tokens // 3)
@@ -48,11 +49,13 @@ def padding_slots(
         left = (count + 1) // 2 if tokens > 2 else count
         return ((token < left) | (token >= tokens - count + left)).unsqueeze(0)
     if layout in ("padded left", "padded right"):
-        counts = torch.tensor([count, 1, tokens - count], device=device)[row % 3]
+        counts = torch.tensor([count, 1, tokens - count, 0], device=device)[(row + 3 * (rows == 3)) % 4]
         return token < counts if layout == "padded left" else token >= tokens - counts
     if layout == "pads inside":
         start = (tokens - count + 1) // 2
         return ((token >= start) & (token < start + count)).expand(rows, tokens)
+    if layout == "padded right first":
+        count = tokens - count
     pads = torch.where(row % 2 == (layout == "padded right first"), token < count, token >= tokens - count)
     if layout == "one real token":
         return torch.where(row == 0, token != tokens // 2, pads)

@@ -212,6 +212,44 @@ def test_rows_of_several_lengths_show_a_pad_that_a_model_reads(kind: str) -> Non
     assert finding.verdict == "refuted"
 
 
+class FullRows(nn.Module):
+    """Attention without a mask where the longest row, or the first, has no pads."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.key, self.kind = nn.Linear(16, 16), kind
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        scores = x @ self.key(x).transpose(1, 2)
+        if (lengths.max() if self.kind == "longest" else lengths[0]) == x.shape[1]:
+            return scores.softmax(-1) @ x
+        real = torch.arange(x.shape[1]) < lengths[:, None]
+        return scores.masked_fill(~real[:, None], -torch.inf).softmax(-1) @ x
+
+
+@pytest.mark.parametrize("kind", ["longest", "first"])
+def test_a_row_without_pads_shows_that_others_lose_their_mask(kind: str) -> None:
+    given = {"x": torch.randn(ROWS, TOKENS, 16), "lengths": torch.tensor([TOKENS, TOKENS - 2])}
+    (finding,) = audit(FullRows(kind).eval(), inputs=given, laws=["padding"]).findings
+    assert finding.verdict == "refuted"
+
+
+class AtTheNumberOfReal(Reader):
+    """The output at the number of real tokens, which is that of the last real one with pads on the right only."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        scores = (x @ self.key(x).transpose(1, 2)).masked_fill(~mask[:, None].bool(), -1e9)
+        return (scores.softmax(-1) @ x)[torch.arange(len(x)), mask.sum(1) + self.place]
+
+
+def test_many_pads_on_the_left_show_that_the_number_of_real_tokens_is_no_place() -> None:
+    given = {"x": torch.randn(ROWS, TOKENS, 16), "mask": torch.ones(ROWS, TOKENS, dtype=torch.long)}
+    report = audit(AtTheNumberOfReal(-1).eval(), inputs=given, laws=["padding"], roles={"mask": "mask"})
+    (finding,) = report.findings
+    assert (finding.verdict, finding.call_mode) == ("proved", "padded right")
+    assert any("pad its rows on the right" in note for note in report.notes)
+
+
 class SumOfReal(Counted):
     """The same attention for each token, and no order: a mask of pads on the right is none for other orders."""
 

@@ -236,3 +236,9 @@ def test_a_mask_that_hides_earlier_tokens_is_turned_and_not_cut(
         assert causal(tmp_path, edited, attend).verdict == "proved"
     else:
         assert not finding.remedy_diff.startswith(f"-{mask}")
+
+
+def test_a_product_with_a_mask_of_tokens_is_no_constant_mask(tmp_path: Path) -> None:
+    edges = "a = ((q @ k.mT > 0) | torch.eye(n, dtype=torch.bool)).float()"
+    finding = causal(tmp_path, edges, "y = (a.sum(-1, keepdim=True) * a) @ v")
+    assert finding.verdict == "refuted"

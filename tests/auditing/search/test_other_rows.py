@@ -194,6 +194,10 @@ def test_pads_are_where_their_layout_says() -> None:
         slots = padding_slots(count, 7, layout=layout)  # type: ignore[arg-type]
         return ["".join(".x"[not pad] for pad in row) for row in slots]
 
+    assert rows("padded", 2) == ["..xxxxx", "xxxxx.."]
+    assert rows("padded right first", 2) == ["xx.....", ".....xx"]
+    assert rows("padded right", 4) == ["xxxxx..", "xxxxxx.", "xx.....", "xxxxxxx"]
+    assert rows("padded left") == ["xxxxxxx", "..xxxxx", ".xxxxxx"]
     assert rows("pads inside") == ["xxx..xx"] * 3
     assert rows("one real token") == ["...x...", "xxxxx..", "..xxxxx"]
     assert rows("one row of pads") == ["..xxxxx", "xxxxx..", "......."]

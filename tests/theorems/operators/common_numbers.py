@@ -54,6 +54,12 @@ def opposite(m: Program, x: Tensor) -> Tensor:
     return visible(x, s + mean) / visible(x, s - mean).sum(-1, keepdim=True) @ m.third(x)
 
 
+def by_its_exponent(m: Program, x: Tensor) -> Tensor:
+    """Quotients of exponentials and their exponents, of which only the first have a factor in common."""
+    s = centred(m, x).masked_fill(~lower(x), -math.inf)
+    return (s.exp() / s).masked_fill(~lower(x), 0) @ m.third(x)
+
+
 def by_queries(m: Program, x: Tensor) -> Tensor:
     """Weights over the queries up to a key, each of which has a number of its own."""
     e = centred(m, x).exp().masked_fill(~lower(x).mT, 0)
@@ -102,6 +108,7 @@ PROGRAMS = [
     Case("quotient of one exponential", lambda m, x: by_hand(m, x, centred(m, x)), CAUSAL),
     Case("quotient of two numbers", lambda m, x: by_hand(m, x, centred(m, x), 2), NOT_CAUSAL),
     Case("quotient of opposite numbers", opposite, NOT_CAUSAL),
+    Case("quotient by an exponent", by_its_exponent, NOT_CAUSAL),
     Case("quotient by a sum over queries", by_queries, NOT_CAUSAL),
     Case("quotient of products", lambda m, x: sum_by_product(m, x, -1), CAUSAL),
     Case("quotient of products over queries", lambda m, x: sum_by_product(m, x, -2), NOT_CAUSAL),
@@ -131,6 +138,13 @@ MUTANTS = mutants_of(
         "(first.number, first.labels) != (second.number, second.labels)",
         "first.labels != second.labels",
         program="quotient of two numbers",
+        quick=True,
+    ),
+    M(
+        "exponent_for_a_factor",
+        "first.factor and second.factor",
+        "first.factor",
+        program="quotient by an exponent",
         quick=True,
     ),
     M(

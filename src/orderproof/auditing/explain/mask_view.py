@@ -134,7 +134,8 @@ def _form(user: Node, mask: Node, constants: Constants) -> MaskForm | None:
         return "hidden" if _hides(arguments[1], constants) else None
     if name in ("add", "add_"):
         return "added"
-    return "visible" if name in ("mul", "mul_") and constants.is_multiplicative_mask(mask) else None
+    is_factor = name in ("mul", "mul_") and mask in constants  # a combination with a mask of tokens is no constant
+    return "visible" if is_factor and constants.is_multiplicative_mask(mask) else None
 
 
 def _form_of_result(combined: Node, form: MaskForm, constants: Constants) -> MaskForm | None:

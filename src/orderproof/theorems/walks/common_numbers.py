@@ -282,7 +282,7 @@ def _cancels(call: OpenOperation, known: Mapping[Node, Common]) -> bool:
     if second is None or call.node.kwargs or (first.number, first.labels) != (second.number, second.labels):
         return False
     if call.name == "div":
-        return first.factor
+        return first.factor and second.factor
     subtracted = not (first.factor or first.filled or second.factor or second.filled)
     whole = all(call.fact(x).dtype is torch.int64 for x in call.node.args[:2])
     return subtracted and (call.name == "sub" or (whole and call.name in ("eq", "ne")))
