@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+MANY_ROWS = 4  # of a batch with rows of every kind
 PadLayout = Literal[
     "padded", "padded right first", "padded left", "padded right", "no pads", "pads inside", "one real token",
     "one row of pads", "one row without pads",
@@ -39,7 +40,7 @@ def padding_slots(
     and none of the fourth, and so on, as a model may read the longest row or the first, which has none of three;
     "no pads" has none; "pads inside" between real tokens of all rows. The others are "padded" but for one row: in
     "one real token" the first has one in its middle, in "one row of pads" the last of several has none, and in
-    "one row without pads" the last of several has real tokens only.
+    "one row without pads" the last of several has real tokens only, and the first of `MANY_ROWS`, too.
     """
     token, row = torch.arange(tokens, device=device), torch.arange(rows, device=device).unsqueeze(-1)
     count = max(1, tokens // 3)
@@ -62,7 +63,7 @@ def padding_slots(
     if layout == "one row of pads":
         return pads | (row == max(rows - 1, 1))
     if layout == "one row without pads":
-        return pads & (row != max(rows - 1, 1))
+        return pads & (row != max(rows - 1, 1)) & ((row != 0) | (rows < MANY_ROWS))
     return pads
 
 

@@ -234,6 +234,23 @@ def test_a_row_without_pads_shows_that_others_lose_their_mask(kind: str) -> None
     assert finding.verdict == "refuted"
 
 
+class FullRow(Reader):
+    """Attention without a mask where one row, the first or the last, has no pads."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        scores = x @ self.key(x).transpose(1, 2)
+        if mask[self.place].all():
+            return scores.softmax(-1) @ x
+        return scores.masked_fill(mask[:, None] == 0, -1e9).softmax(-1) @ x
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_row_of_the_mask_without_pads_shows_that_others_lose_theirs(place: int) -> None:
+    given = {"x": torch.randn(ROWS, TOKENS, 16), "mask": torch.ones(ROWS, TOKENS, dtype=torch.long)}
+    (finding,) = audit(FullRow(place).eval(), inputs=given, laws=["padding"], roles={"mask": "mask"}).findings
+    assert finding.verdict == "refuted"
+
+
 class AtTheNumberOfReal(Reader):
     """The output at the number of real tokens, which is that of the last real one with pads on the right only."""
 

@@ -173,7 +173,7 @@ def test_a_call_with_other_rows_that_would_end_the_process_is_left_out() -> None
         ("one row of pads", lambda _ids, mask: _read(mask) and not mask.any(1).all()),
         (
             "one row without pads",
-            lambda _ids, mask: _read(mask) and bool(mask.all(1).any() and not mask.all() and mask.any(1).all()),
+            lambda _ids, mask: _read(mask) and bool(mask[0].all() and not mask.all() and mask.any(1).all()),
         ),
     ],
 )

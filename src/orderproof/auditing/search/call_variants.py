@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from orderproof.auditing.record.context import AuditContext
-from orderproof.batch_layout import PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PADS_WITHIN
+from orderproof.batch_layout import MANY_ROWS, PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PADS_WITHIN
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured.lengths import matrix_weight_count
 from orderproof.models import Subject
@@ -53,12 +53,16 @@ def calls_with_other_rows(context: AuditContext, law: ProvedLaw, finding: Findin
     del law
     call_mode, recorded = finding.call_mode or DEFAULT_SETTING, context.batch_size
     proved = f"it is proved with {_rows(recorded)}"
-    affordable = max(recorded, MAX_WORK / (context.length * weight_count(context.runnable.subject)))
+    affordable = _affordable_rows(context)
     for count in rows_without_theorem(finding.theorem):
         there = context.with_rows(count) if count != recorded and count <= affordable else None
         runs = "" if there is None else there.runs_in_call_mode(call_mode)
         if there is not None and not isinstance(runs, str):
             yield OtherCall(count, f"with {_rows(count)}", proved, there, call_mode, runs)
+
+
+def _affordable_rows(context: AuditContext) -> float:
+    return max(context.batch_size, MAX_WORK / (context.length * weight_count(context.runnable.subject)))
 
 
 def calls_with_other_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:
@@ -70,13 +74,15 @@ def calls_with_other_masks(context: AuditContext, law: ProvedLaw, finding: Findi
     ):
         return
     proved = f"it is proved at {finding.scope.length} tokens with pads at other places"
+    is_wider = context.batch_size < MANY_ROWS <= _affordable_rows(context)
+    there = (context.with_rows(MANY_ROWS) if is_wider else None) or context
     pooled = law.one_call_mode_suffices(context.dims_for(law, finding.output))
     for layout in PAD_LAYOUTS:
         if pooled and layout in PADS_WITHIN:  # which token is the first or the last one is said of neither
             continue
-        runs = context.runs_in_call_mode(layout) if layout in law.call_modes_of_other_masks else ""
+        runs = there.runs_in_call_mode(layout) if layout in law.call_modes_of_other_masks else ""
         if not isinstance(runs, str):
-            yield OtherCall(layout, PAD_LAYOUT_TEXTS[layout], proved, context, layout, runs)
+            yield OtherCall(layout, PAD_LAYOUT_TEXTS[layout], proved, there, layout, runs)
 
 
 def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:
