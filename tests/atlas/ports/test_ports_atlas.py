@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -74,12 +76,27 @@ def test_rows_are_computed_once_and_a_second_run_reads_the_store(
     assert difference is not None
     assert [cause.assumed for cause in difference.causes] == ["7"]
 
-    def refuse(request: RowRequest, empty: PortRow) -> PortRow:
+    def refuse(request: RowRequest, empty: PortRow, earlier: Sequence[PortRow]) -> PortRow:
         raise AssertionError(request)
 
     monkeypatch.setattr(runner, "_row_in_process", refuse)
     with PortStore(tmp_path / "rows.jsonl") as store:
         assert update_store(wanted, store, lambda running, done, total: None) == first
+
+
+def test_an_architecture_with_the_text_model_of_another_has_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def row_of(name: str, **changes: Any) -> PortRow:
+        wanted = list(requests([name], [PlantedEngine(**changes)], scalings=False))
+        with PortStore(tmp_path / "rows.jsonl") as store:
+            return update_store(wanted, store, lambda running, done, total: None)[0]
+
+    first = row_of("llama")
+    monkeypatch.setattr(runner, "engine_findings", lambda *arguments: 1 / 0)
+    assert row_of("llava").laws == first.laws
+    for other in (row_of("mistral"), row_of("llava_next", distribution="torch")):  # of another version of the engine
+        assert other.failure.startswith("ZeroDivisionError")
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
