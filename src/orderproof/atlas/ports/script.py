@@ -32,11 +32,14 @@ def _call_of(group: DifferenceGroup) -> tuple[Steps, PortRow, PortLawResult] | N
     for steps, laws in CALLS:
         shown = [each for each in group.clearest if each[1].law in laws]
         if shown and group.engine in steps:
-            row, law = min(
-                shown, key=lambda each: (each[0].needs_older_keys, len(_source(each[0].values)), each[0].name)
-            )
+            row, law = min(shown, key=lambda each: _order(each[0]))
             return steps[group.engine], row, law
     return None
+
+
+def _order(row: PortRow) -> tuple[bool, int, bool, str]:
+    """The row that a script shows comes first: an architecture of its own before one with the same text model."""
+    return row.needs_older_keys, len(_source(row.values)), row.name != row.model_type, row.name
 
 
 def script(group: DifferenceGroup) -> str:
