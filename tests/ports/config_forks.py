@@ -48,7 +48,7 @@ engine reads it. The audit compares this fork with transformers, and is to name 
 difference is found, and the one setting that explains it, up to rounding, is the one that was changed. *not read*: the
 engine computes the same, since it does not read this key. *refused*: it does not take the changed configuration.
 *differs by itself*: it differs from transformers without a fork, so that nothing is planted. *not compared*: it has no
-such architecture, or does not compute it here. *not run*: nobody has asked yet."""
+such architecture, or does not compute it here."""
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -153,7 +153,7 @@ def forked(engine: InferenceEngine, edit: Edit) -> InferenceEngine:
         def open_process(self, request: Any) -> Any:
             return super().open_process(replace(request, folder=_edited(request.folder, edit)))
 
-    return Forked(**{each.name: getattr(engine, each.name) for each in fields(engine)})  # type: ignore[no-any-return]
+    return Forked(**{each.name: getattr(engine, each.name) for each in fields(engine)})
 
 
 def _edited(folder: Path, edit: Edit) -> Path:
