@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -204,6 +205,30 @@ def test_a_wrong_interpreter_is_one_line(python: str, side: str, reason: str, pl
         assert finding.verdict == "undecided"
         assert finding.reason.startswith(reason)  # of every law: no checkpoint was loaded yet
         assert "\n" not in finding.reason
+
+
+def test_vllm_makes_a_new_engine_after_a_call_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stuck:
+        """The loop of vLLM, which ends when each request has ended."""
+
+        def __init__(self, *arguments: object, **options: object) -> None:
+            self.unfinished = 0
+
+        def generate(self, prompts: list[Any], *arguments: object, **options: object) -> list[Any]:
+            assert not self.unfinished, "it would wait for ever"
+            self.unfinished = len(prompts)
+            raise RuntimeError("no kernel")
+
+    processor = SimpleNamespace(LogitsProcessor=object, MoveDirectionality=None)
+    library = SimpleNamespace(LLM=Stuck, SamplingParams=dict)
+    for name, module in {"vllm": library, "vllm.v1.sample.logits_processor": processor}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    side = serving.import_side(Path(engine_side.__path__[0]) / "vllm_side.py")
+    model = side._Model("checkpoint", 9)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no kernel"):
+            model.prefill([3, 4])
+        assert not model.engines
 
 
 def test_the_side_of_an_engine_imports_nothing_of_this_package() -> None:

@@ -33,6 +33,7 @@ SIZES: Mapping[str, Mapping[str, Any]] = {  # that an engine computes from other
     "deepseek_v2": {"n_group": 1, "topk_group": 1},
     "falcon": {"ffn_hidden_size": None},
     "falcon_h1": {"num_attention_heads": 4, "num_key_value_heads": 2},
+    "gpt_bigcode": {"num_key_value_heads": 1},
     "gpt_neox": {"intermediate_size": 256},
     "granitemoehybrid": {"mamba_n_heads": 4, "mamba_d_head": "auto"},
     "lfm2_moe": {"num_dense_layers": 1},

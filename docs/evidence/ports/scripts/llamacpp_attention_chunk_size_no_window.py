@@ -1,4 +1,4 @@
-"""llama4, llama_cpp_python 0.3.36: attention_chunk_size: 4 in transformers, no window here."""
+"""llama4_text, llama_cpp_python 0.3.36: attention_chunk_size: 4 in transformers, no window here."""
 
 import convert_hf_to_gguf as converter  # PYTHONPATH=llama.cpp:llama.cpp/gguf-py
 import torch

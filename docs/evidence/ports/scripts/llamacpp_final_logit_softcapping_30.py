@@ -1,4 +1,4 @@
-"""gemma4, llama_cpp_python 0.3.36: final_logit_softcapping: no softcap in transformers, 30 here."""
+"""gemma4_text, llama_cpp_python 0.3.36: final_logit_softcapping: no softcap in transformers, 30 here."""
 
 import convert_hf_to_gguf as converter  # PYTHONPATH=llama.cpp:llama.cpp/gguf-py
 import torch

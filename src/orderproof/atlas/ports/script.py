@@ -19,9 +19,7 @@ CALLS = ((LOGITS, PROMPT_LAWS), (PADDED, ("same_padded_batch",)), (TOKENS, ("sam
 MOST_LINES = 25
 _WIDTH = 120  # characters of a line
 _SHORT_NAMES = {"rope_parameters": "rope"}  # of variables, by key
-_WRITE_OLDER_KEYS = (
-    'Path("checkpoint/config.json").write_text(json.dumps({**json.loads(model.config.to_json_string()), **older}))',
-)
+_WRITE_OLDER_KEYS = "vars(model.config).update(older)  # as transformers wrote it before version 5"
 
 
 def has_script(group: DifferenceGroup) -> bool:
@@ -34,11 +32,14 @@ def _call_of(group: DifferenceGroup) -> tuple[Steps, PortRow, PortLawResult] | N
     for steps, laws in CALLS:
         shown = [each for each in group.clearest if each[1].law in laws]
         if shown and group.engine in steps:
-            row, law = min(
-                shown, key=lambda each: (each[0].needs_older_keys, len(_source(each[0].values)), each[0].name)
-            )
+            row, law = min(shown, key=lambda each: _order(each[0]))
             return steps[group.engine], row, law
     return None
+
+
+def _order(row: PortRow) -> tuple[bool, int, bool, str]:
+    """The row that a script shows comes first: an architecture of its own before one with the same text model."""
+    return row.needs_older_keys, len(_source(row.values)), row.name != row.model_type, row.name
 
 
 def script(group: DifferenceGroup) -> str:
@@ -56,16 +57,14 @@ def _lines(
     group: DifferenceGroup, engine: Steps, row: PortRow, law: PortLawResult, values: Mapping[str, Any]
 ) -> list[str]:
     older = _older_keys(row) if row.needs_older_keys else {}
-    steps = [*(_WRITE_OLDER_KEYS if older else ()), *engine.steps]
-    classes = ["AutoConfig", engine.of_model, *["PreTrainedTokenizerFast"] * ("PreTrained" in "".join(steps))]
+    steps = "".join(engine.steps)
+    classes = ["AutoConfig", engine.of_model, *["PreTrainedTokenizerFast"] * ("PreTrained" in steps)]
     about = _docstring(group, row)
-    standard = {
-        *engine.standard, *["import json"] * bool(older), *["from pathlib import Path"] * ("Path(" in "".join(steps)),
-    }  # fmt: skip
+    standard = ["from pathlib import Path"] * ("Path(" in steps)
     return [
         *about,
         *[""] * (not about[-1].startswith("#")),
-        *_sorted(standard),
+        *standard,
         *[""] * bool(standard),
         *_sorted(
             ["import torch", *engine.imports, f"from transformers import {', '.join(classes)}  # {row.transformers}"]
@@ -78,8 +77,9 @@ def _lines(
         "for parameter in model.parameters():",
         f"    parameter.data += {WEIGHT_NOISE_STD} * torch.randn(parameter.shape)",
         f"tokens = torch.randint(3, model.config.vocab_size, ({engine.prompts}, {law.tokens}))",
+        *[_WRITE_OLDER_KEYS] * bool(older),
         'model.save_pretrained("checkpoint")',
-        *steps,
+        *engine.steps,
         *engine.shown,
     ]
 

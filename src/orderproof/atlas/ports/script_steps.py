@@ -13,7 +13,6 @@ class Steps:
 
     imports: tuple[str, ...]
     steps: tuple[str, ...]
-    standard: tuple[str, ...] = ()  # imports of the standard library
     prompts: int = 1
     of_model: str = "AutoModelForCausalLM"  # the class of transformers that makes the reference
     shown: tuple[str, ...] = ("print(abs(actual - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",)
@@ -118,26 +117,28 @@ LOGITS = {
             "actual = ops.convert_to_numpy(port(inputs))[0]",
         ),
     ),
-    "mistralrs": Steps(
-        ("from mistralrs import ChatCompletionRequest, ModelDType, Runner, Which",),
+    "mistralrs": Steps(  # it takes text: each character is a token
         (
-            'vocabulary = {f"t{k}": k for k in range(model.config.vocab_size)}',
-            'words = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "t0"}',
-            'decoder = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]}',
-            'parts = {"pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": decoder, "model": words}',
-            'Path("checkpoint/tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], **parts}))',
-            """Path("template.json").write_text('{"chat_template": "{{ messages[0].content }}"}')""",
-            'which = Which.Plain(model_id="checkpoint", dtype=ModelDType.F32)',
-            'port = Runner(which=which, chat_template="template.json", prefix_cache_n=0)',
-            'prompt = [{"role": "user", "content": " ".join(f"t{k}" for k in tokens[0].tolist())}]',
-            'options = {"logprobs": True, "top_logprobs": 20, "max_tokens": 1, "temperature": 0.0}',
-            'request = ChatCompletionRequest(messages=prompt, model="default", **options)',
-            "answer = port.send_chat_completion_request(request).choices[0].logprobs.content[0].top_logprobs",
-            "expected = model(tokens).logits[0, -1].log_softmax(-1).tolist()",
-            "gaps = [abs(expected[int(each.token)] - each.logprob) for each in answer]",
+            "from mistralrs import ChatCompletionRequest, ModelDType, Runner, Which",
+            "from tokenizers import Tokenizer, decoders, models",
         ),
-        standard=("import json",),
-        shown=("print(gaps)  # of log-probabilities after the prompt",),
+        (
+            "ids = Tokenizer(models.BPE({chr(300 + k): k for k in range(model.config.vocab_size)}, []))",
+            "ids.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])",
+            (
+                'PreTrainedTokenizerFast(tokenizer_object=ids, chat_template="{{ messages[0].content }}")'
+                '.save_pretrained("checkpoint")'
+            ),
+            'port = Runner(Which.Plain("checkpoint", dtype=ModelDType.F32))',
+            (
+                'request = ChatCompletionRequest("".join(map(chr, tokens[0] + 300)), "default", True, '
+                "top_logprobs=20, max_tokens=1)"
+            ),
+            "best = port.send_chat_completion_request(request).choices[0].logprobs.content[0].top_logprobs",
+        ),
+        shown=(
+            "print([e.logprob - model(tokens).logits[0, -1].log_softmax(-1)[int(e.token)].item() for e in best])",
+        ),
     ),
     "vllm": Steps(
         (

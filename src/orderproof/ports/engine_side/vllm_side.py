@@ -83,7 +83,11 @@ class _Model:
             vllm.SamplingParams(**options, **({"extra_args": {FORCED: tokens}} if tokens else {}))
             for tokens in forced or [[]] * len(rows)
         ]
-        return engine.generate([{"prompt_token_ids": row} for row in rows], params, use_tqdm=False)
+        try:
+            return engine.generate([{"prompt_token_ids": row} for row in rows], params, use_tqdm=False)
+        except BaseException:  # it keeps the requests that failed, and would wait for them in each later call
+            self.engines = {key: each for key, each in self.engines.items() if each is not engine}
+            raise
 
     def _array(self, entries: Any) -> Any:
         values = np.full((len(entries), self.vocabulary), -np.inf, dtype=np.float32)
