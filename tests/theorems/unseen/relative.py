@@ -78,9 +78,9 @@ def _bucket(relative: Tensor, *, both: bool, count: int = 32, far: int = 40) -> 
     else:
         relative = -torch.min(relative, torch.zeros_like(relative))
     exact = count // 2
-    large = exact + (
-        torch.log(relative.clamp(min=1).float() / exact) / math.log(far / exact) * (count - exact)
-    ).to(torch.long)
+    large = exact + (torch.log(relative.clamp(min=1).float() / exact) / math.log(far / exact) * (count - exact)).to(
+        torch.long
+    )
     large = torch.min(large, torch.full_like(large, count - 1))
     return found + torch.where(relative < exact, relative, large)
 
