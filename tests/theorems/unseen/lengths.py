@@ -201,7 +201,7 @@ def gru_of_tokens_moved_to_the_front(m: Parts, x: Tensor, mask: Tensor) -> Tenso
 
 @UNSEEN.add(masked=True, padding=True, batch=True)
 def mean_of_tokens_moved_to_the_front(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
-    order = (1 - mask).argsort(1, stable=True)
+    order = torch.argsort(1 - mask, dim=1, stable=True)
     h = torch.take_along_dim(x, order[..., None], 1)
     seen = torch.arange(x.shape[1])[None] < mask.sum(1, keepdim=True)
     return _mean(h + m.table(torch.arange(x.shape[1])), seen)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tests.theorems.unseen.verdicts import Verdict
 
-FIRST = Path(__file__).parent / "first_run.json"  # the levels of claims that were no theorem, or not refuted, at first
+FIRST = sorted(Path(__file__).parent.glob("first_run*.json"))  # the levels of claims that were open at first
 INTRODUCTION = """# Modules written before they were audited
 
 Written by `python -m tests.theorems.unseen --markdown docs/evidence/faults/unseen_modules.md`; not edited by hand.
 
-The modules of `tests/theorems/unseen` were written in two rounds, as engineers write attention, masks, pooling,
-recurrences, selection, quantization, positions, caches, experts and padding code. Those of a round were written before
+The modules of `tests/theorems/unseen` were written in three rounds, as engineers write attention, masks, pooling,
+recurrences, selection, quantization, positions, caches, experts, padding and time series. Those of a round were written before
 any of them was audited, and without a look at the rules. Each has claims: a law, and if it holds. Runs in float64 check
 the claims (`truth.py`). The first count of a round was made before any rule was changed for it; what stayed open was
 then repaired by kinds, and counted again."""
@@ -37,7 +37,12 @@ TRIED = """## What stays undecided, and what was tried
 - On paper, the support leaves hidden scores out: the sum of z_j - z_k over j < k is at least z_1 - z_k. But a mask of
   -inf times a support of zero is NaN, and facts do not tell -inf from -1e9. No rule was written.
 - It has a theorem if the weights are masked again, by `.masked_fill(later, 0.0)`."""
-SECOND_ROUND = frozenset({"caches", "experts", "positions", "spans", "states", "variants"})  # the files
+LATER_ROUNDS = {  # the files of each round but the first
+    "second round": {"caches", "experts", "positions", "spans", "states", "variants"},
+    "third round": {
+        "families", "forecasts", "lengths", "prefixes", "relative", "series", "sparsity", "summaries",
+    },
+}  # fmt: skip
 CLAIMS = 1272  # those of the issue that set the targets
 TARGETS = (
     ("undecided", "undecided", 15, 77),
@@ -62,8 +67,7 @@ def _count(found: Iterable[Verdict]) -> Counter[str]:
 
 def open_at_first() -> dict[str, str]:
     """The claims that were no theorem, or not refuted, at first, with their levels."""
-    levels: dict[str, str] = json.loads(FIRST.read_text(encoding="utf-8"))
-    return levels
+    return {claim: level for one in FIRST for claim, level in json.loads(one.read_text(encoding="utf-8")).items()}
 
 
 def at_first(found: Sequence[Verdict]) -> list[Verdict]:
@@ -94,9 +98,10 @@ def _target(found: Sequence[Verdict], level: str, words: str, most: int, of: int
 
 def page(found: Sequence[Verdict], *, again: bool = True) -> str:
     """The page about the verdicts of today; without `again`, only the claims that were open at first were decided."""
+    later = frozenset().union(*LATER_ROUNDS.values())
     rounds = [
-        ("first round", [one for one in found if one.file not in SECOND_ROUND]),
-        ("second round", [one for one in found if one.file in SECOND_ROUND]),
+        ("first round", [one for one in found if one.file not in later]),
+        *((words, [one for one in found if one.file in files]) for words, files in LATER_ROUNDS.items()),
     ]
     modules = len({one.name for one in found})
     decided_again = (

@@ -220,7 +220,7 @@ def positions_counted_by_gates(m: Parts, x: Tensor) -> Tensor:
     return m.join((s + far * w + near * (1 - w)).softmax(-1) @ v)
 
 
-@UNSEEN.add(causal=False, batch=True)
+@UNSEEN.add(causal=True, batch=True)
 def positions_counted_before_the_mask(m: Parts, x: Tensor) -> Tensor:
     s = m.scores(x)
     place = torch.sigmoid(s).flip(-1).cumsum(-1).flip(-1)

@@ -221,7 +221,7 @@ def attention_pool_over_features(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
 def distances_to_the_mean_of_real_tokens(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     centre = (x * mask[..., None]).sum(1, keepdim=True) / mask.sum(1)[:, None, None]
     far = torch.cdist(x, centre).squeeze(-1)
-    return (-far).masked_fill(mask == 0, INF).softmax(-1)[:, None] @ x
+    return ((-far).masked_fill(mask == 0, INF).softmax(-1)[:, None] @ x).squeeze(1)
 
 
 @UNSEEN.add(masked=True, padding=True, batch=True)

@@ -28,6 +28,7 @@ from orderproof.logic.terms import (
     holds,
     less,
 )
+from orderproof.theorems.facts.extreme_places import ExtremePlace, known_of_places
 from orderproof.theorems.facts.open_fact import Axes, axis_variable, index
 from orderproof.theorems.statement import TOKENS, PrefixSum
 
@@ -76,6 +77,7 @@ class Context:
     common: dict[Node, Any] = field(default_factory=dict)  # see `common_numbers`
     largest: dict[Node, Any] = field(default_factory=dict)  # see `largest_scores`
     of_a_run: dict[Node, Any] = field(default_factory=dict)  # see `values_of_a_run`
+    places: dict[str, ExtremePlace] = field(default_factory=dict)  # by name of the node; see `extreme_places`
 
     def assume(self, text: str) -> None:
         """Add an assumption."""
@@ -89,8 +91,10 @@ class Context:
 
     def _with_ranges(self, conclusion: Formula, sizes: Axes, *premises: Formula) -> list[Formula]:
         """Premises with those of the statement, and with the ranges of the indices that occur."""
-        ranges = [*_within(sizes, [conclusion, *premises]), *self._indices_of_loops([conclusion, *premises])]
-        return [*self.premises, *premises, *ranges]
+        formulas = [conclusion, *premises]
+        formulas += known_of_places(formulas, self.places, self.real_token)
+        ranges = [*_within(sizes, formulas), *self._indices_of_loops(formulas)]
+        return [*self.premises, *formulas[1:], *ranges]
 
     def _indices_of_loops(self, formulas: Iterable[Formula]) -> list[Formula]:
         """The indices of loops that occur are within their ranges: nothing is said of a body that never runs."""
