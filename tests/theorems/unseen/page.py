@@ -15,10 +15,10 @@ INTRODUCTION = """# Modules written before they were audited
 Written by `python -m tests.theorems.unseen --markdown docs/evidence/faults/unseen_modules.md`; not edited by hand.
 
 The modules of `tests/theorems/unseen` were written in three rounds, as engineers write attention, masks, pooling,
-recurrences, selection, quantization, positions, caches, experts, padding and time series. Those of a round were written before
-any of them was audited, and without a look at the rules. Each has claims: a law, and if it holds. Runs in float64 check
-the claims (`truth.py`). The first count of a round was made before any rule was changed for it; what stayed open was
-then repaired by kinds, and counted again."""
+recurrences, selection, quantization, positions, caches, experts, padding and time series. Those of a round were written
+before any of them was audited, and without a look at the rules. Each has claims: a law, and if it holds. Runs in
+float64 check the claims (`truth.py`). The first count of a round was made before any rule was changed for it; what
+stayed open was then repaired by kinds, and counted again."""
 TRIED = """## What stays undecided, and what was tried
 
 `slots_filled_in_order`: tokens are sent to slots of experts by one-hot tensors of a running count.

@@ -1,14 +1,14 @@
 """The index of the largest or smallest known number of each row: the first real token, the last one.
 
-Lemma. Let A[i, j] be integers that are the same in both runs and known as a term, with j from 0 to n - 1. Let p(i) be the
-index of the largest number of row i; of several that are largest, torch says, it is the first. Then
+Lemma. Let A[i, j] be integers that are the same in both runs and known as a term, with j from 0 to n - 1. Let p(i) be
+the index of the largest number of row i; of several that are largest, torch says, it is the first. Then
 
   1. p is the same function in both runs, and 0 <= p(i) < n.
   2. For each index w of the row, A[i, w] <= A[i, p(i)], and A[i, w] < A[i, p(i)] if w < p(i).
   3. The largest number is A[i, p(i)].
 
-The same holds of the smallest number, with -A in place of A. So p is a new function of i. Wherever a formula applies it,
-this is known besides, of those w that a statement names: its real token, counted from either end.
+The same holds of the smallest number, with -A in place of A. So p is a new function of i. Wherever a formula applies
+it, this is known besides, of those w that a statement names: its real token, counted from either end.
 Proof. 1 and 2 say what the largest number and its first index are; A has the same numbers in both runs. For indices i
 outside the tensor, A is a term all the same, and some p(i) fulfils 1 and 2: nothing is said of the model there.
 """
@@ -25,7 +25,6 @@ from orderproof.logic.terms import (
     Formula,
     Term,
     apply,
-    as_term,
     at_most,
     conjunction,
     flat,
