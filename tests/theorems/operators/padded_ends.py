@@ -19,6 +19,14 @@ def _halved(m: Program, x: Tensor, *, ahead: int) -> Tensor:
     return taken.repeat_interleave(2, -1)[..., : x.shape[1]].mT
 
 
+def _in_windows(m: Program, x: Tensor, *, causal: bool) -> Tensor:
+    """Attention within windows of four tokens, which are merged with the rows."""
+    b, n, width = x.shape
+    windows = F.pad(x, (0, 0, 0, -n % 4)).view(-1, 4, width)
+    found = F.scaled_dot_product_attention(m.first(windows), m.second(windows), windows, is_causal=causal)
+    return found.view(b, -1, width)[:, :n]
+
+
 def _case(name: str, function: object, *laws: str, least: int = 2) -> Case:
     return Case(name, function, frozenset(laws), least=least)  # type: ignore[arg-type]
 
@@ -34,6 +42,8 @@ PROGRAMS = [
     _case("reflected in front", lambda m, x: _windows(m, x, "reflect"), "batch", least=3),
     _case("circular in front", lambda m, x: _windows(m, x, "circular"), "batch"),
     _case("every second token and those before it", lambda m, x: _halved(m, x, ahead=0), "causal", "batch", least=3),
+    _case("windows merged with the rows", lambda m, x: _in_windows(m, x, causal=True), "causal", "batch", least=5),
+    _case("windows merged with the rows, unmasked", lambda m, x: _in_windows(m, x, causal=False), "batch", least=5),
     _case("every second token and the next", lambda m, x: _halved(m, x, ahead=1), "batch", least=3),
     _case(
         "pairs, the last one alone",

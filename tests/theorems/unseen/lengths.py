@@ -17,7 +17,7 @@ def _mean(x: Tensor, mask: Tensor) -> Tensor:
     return (x * real).sum(1) / real.sum(1).clamp(min=1e-9)
 
 
-@UNSEEN.add(masked=True, padding=False)
+@UNSEEN.add(masked=True, right=True, padding=True)
 def last_token_of_left_or_right_pads(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     left = mask[:, -1].sum() == mask.shape[0]
     right = x[torch.arange(x.shape[0]), mask.sum(1) - 1]
@@ -50,7 +50,7 @@ def first_real_token(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     return y[torch.arange(x.shape[0]), first]
 
 
-@UNSEEN.add(masked=True, padding=False, batch=True)
+@UNSEEN.add(masked=True, right=True, padding=True, batch=True)
 def token_at_zero_after_attention(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     y = m.scores(x).masked_fill(~mask.bool()[:, None], INF).softmax(-1) @ m.v(x)
     return torch.tanh(m.o(y[:, 0]))
@@ -183,7 +183,7 @@ def totals_of_rows_in_the_wrong_order(m: Parts, x: Tensor, mask: Tensor) -> Tens
     return torch.zeros(b, d, dtype=x.dtype).index_add(0, rows, (x * mask[..., None]).reshape(-1, d))
 
 
-@UNSEEN.add(masked=True, padding=False, batch=True)
+@UNSEEN.add(masked=True, right=True, padding=True, batch=True)
 def gru_of_packed_rows(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     lengths = mask.sum(1).cpu()
     packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
@@ -207,7 +207,7 @@ def mean_of_tokens_moved_to_the_front(m: Parts, x: Tensor, mask: Tensor) -> Tens
     return _mean(h + m.table(torch.arange(x.shape[1])), seen)
 
 
-@UNSEEN.add(masked=True, padding=False, batch=True)
+@UNSEEN.add(masked=True, right=True, padding=True, batch=True)
 def mean_up_to_the_length(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     n = mask.sum(1)
     seen = torch.arange(x.shape[1]).expand(x.shape[0], -1) < n[:, None]

@@ -21,6 +21,7 @@ from orderproof.logic.terms import (
     Or,
     Term,
     Variable,
+    as_term,
     at_most,
     conjunction,
     disjunction,
@@ -175,7 +176,8 @@ class Context:
 
         """
         places = [*((index(k), size) for k, size in enumerate(sizes)), place, *self.loops]
-        found = [TRUE, *_conjunctions(self._atoms(places))]
+        first = (as_term(0), TOKENS)  # of which the state that enters a loop may be made
+        found = [TRUE, *_conjunctions(self._atoms([*places, first]))]
         done = [at_most(index(k), place[0]) for k, size in enumerate(sizes) if size is place[1]]
         return [*found, *(one & written for written in done for one in found), FALSE]
 
