@@ -129,6 +129,8 @@ class Fact:
     flip_of: tuple[Fact, int] | None = field(default=None, compare=False)  # along a dimension
     largest: Largest | None = field(default=None, compare=False)
     unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
+    endless: Formula = field(default=FALSE, compare=False)  # where it is -inf or NaN
+    zero_or_nan: Formula = field(default=FALSE, compare=False)  # where it is the weight of such a score
     of_a_run: Value | None = field(default=None, compare=False)  # see `values_of_a_run`
 
     @property
