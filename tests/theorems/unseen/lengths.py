@@ -183,7 +183,7 @@ def totals_of_rows_in_the_wrong_order(m: Parts, x: Tensor, mask: Tensor) -> Tens
     return torch.zeros(b, d, dtype=x.dtype).index_add(0, rows, (x * mask[..., None]).reshape(-1, d))
 
 
-@UNSEEN.add(masked=True, right=True, padding=True, batch=True)
+@UNSEEN.add(masked=True, padding=False, batch=True)
 def gru_of_packed_rows(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     lengths = mask.sum(1).cpu()
     packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)

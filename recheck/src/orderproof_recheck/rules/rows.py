@@ -251,7 +251,7 @@ def _may_hide(step: Step) -> bool:
 
 _REDUCED = (
     "sum", "mean", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
-    "_is_all_true", "count_nonzero",
+    "_is_all_true", "count_nonzero", "nansum",
 )  # fmt: skip
 _ANY_ORDER = Permuted(in_any_order=(0, 1))
 
@@ -259,7 +259,7 @@ ROWS: dict[str, Operator] = {
     **operators(_REDUCED, reduce, _ANY_ORDER),
     "prod": Operator(reduce, _ANY_ORDER, may_wrap=True),
     **operators(("logsumexp", "amax"), nearly_largest, _ANY_ORDER),
-    **operators(("max", "min", "median", "kthvalue"), largest, Permuted(in_any_order=(0,))),
+    **operators(("max", "min", "median", "nanmedian", "kthvalue"), largest, Permuted(in_any_order=(0,))),
     **operators(("argmax", "argmin"), largest, READS),
     "mode": Operator(largest),
     "sort": Operator(sort, Permuted((0,), along(1, "dim", -1))),

@@ -33,7 +33,7 @@ from orderproof.theorems.walks.operation import Operation
 from orderproof.theorems.walks.operator_rules import operators
 
 EXTREME = operators("max", "min", "argmax", "argmin")
-MIDDLE = operators("median", "mode")
+MIDDLE = operators("median", "nanmedian", "mode")
 
 
 @EXTREME.open

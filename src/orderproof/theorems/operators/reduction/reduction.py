@@ -55,7 +55,7 @@ _SUMS = {"sum", "mean", "linalg_vector_norm", "norm"}
 
 REDUCE = operators(
     "sum", "mean", "prod", "amax", "amin", "all", "any", "var", "std", "logsumexp", "linalg_vector_norm", "norm",
-    "var_mean", "_is_all_true", "count_nonzero",
+    "var_mean", "_is_all_true", "count_nonzero", "nansum",
 )  # fmt: skip
 
 
