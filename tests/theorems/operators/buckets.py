@@ -41,9 +41,7 @@ PROGRAMS = [
         "documents by boundaries without a triangle", lambda m, x: _documents(m, x, right=True, causal=False), "batch"
     ),
     _case("levels of a feature", lambda m, x: _levels(m, x, torch.tensor([-1.0, 0.0, 1.0])), "causal", "batch"),
-    _case(
-        "levels between stored numbers", lambda m, x: _levels(m, x, m.table.weight[:, 0].sort()[0]), "causal", "batch"
-    ),
+    _case("levels between stored numbers", lambda m, x: _levels(m, x, m.first.bias.sort()[0]), "causal", "batch"),
     _case("levels between tokens", lambda m, x: _levels(m, x, x[0, -1].sort()[0])),
     _case("sum of numbers", lambda m, x, mask: _skipped(x, mask).nansum(1), "padding", "batch", masked=True),
     _case("mean of numbers", lambda m, x, mask: _skipped(x, mask).nanmean(1), "padding", "batch", masked=True),
