@@ -43,7 +43,7 @@ class ExtremePlace:
         return Replacement({**dict(zip(self.others, arguments, strict=True)), self.row: place}).term(self.number)
 
     def known(self, arguments: Sequence[Term], real: Term | None) -> Formula:
-        """What holds of the index of one row, also by comparison with a real token from either end."""
+        """All that holds of the index of one row, also by comparison with a real token from either end."""
         place = apply(self.node, *arguments)
         extreme = self.number_at(arguments, place) * self.sign
         parts = [at_most(0, place), less(place, self.size)]
@@ -58,7 +58,7 @@ class ExtremePlace:
 def known_of_places(
     formulas: Sequence[Formula], places: Mapping[str, ExtremePlace], real: Term | None
 ) -> list[Formula]:
-    """What holds of the extreme places that some formulas contain."""
+    """All that holds of the extreme places that some formulas contain."""
     found: dict[Apply, Formula] = {}
     latest: Sequence[Formula] = formulas if places else ()
     for _ in range(ROUNDS):

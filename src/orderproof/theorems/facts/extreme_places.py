@@ -67,7 +67,7 @@ class ExtremePlace:
         return Substitution({**terms, axis_variable(self.axis): place}).term(self.number)
 
     def known(self, arguments: Sequence[Term], witnesses: Iterable[Term]) -> Formula:
-        """What is known of the index of one row."""
+        """The formula of all that is known of the index of one row."""
         place = self.at(arguments)
         extreme = self.number_at(arguments, place) * self.sign
         found = [at_most(0, place), less(place, self.size)]
@@ -82,7 +82,7 @@ class ExtremePlace:
 def known_of_places(
     formulas: Sequence[Expression], places: Mapping[str, ExtremePlace], real: Term | None
 ) -> list[Formula]:
-    """What is known of the extreme places in some formulas, given a token that is taken for a real one."""
+    """All that is known of the extreme places in some formulas, given a token that is taken for a real one."""
     found: dict[Apply, Formula] = {}
     queue: Sequence[Expression] = formulas if places else ()
     for _ in range(MOST_NESTED):
