@@ -24,16 +24,8 @@ from tests.theorems.extreme_arguments import EXTREME
 from tests.theorems.operators import buckets, hidden_rows, padded_ends
 from tests.theorems.operators import extreme_places as places_of_real_tokens
 
-PROGRAMS = {
-    case.name: case
-    for case in (
-        *EXTREME,
-        *places_of_real_tokens.PROGRAMS,
-        *hidden_rows.PROGRAMS,
-        *buckets.PROGRAMS,
-        *padded_ends.PROGRAMS,
-    )
-}
+OF_OPERATORS = (places_of_real_tokens, hidden_rows, buckets, padded_ends)
+PROGRAMS = {case.name: case for case in (*EXTREME, *(case for one in OF_OPERATORS for case in one.PROGRAMS))}
 REPEATED = padding_rule._repeated
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -84,9 +76,10 @@ def boundaries_agree(patch: pytest.MonkeyPatch) -> None:
 
 
 def reflection_repeats_the_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        padding_rule, "_repeated", lambda call, fact, dim, before, _: REPEATED(call, fact, dim, before, "replicate")
-    )
+    def repeated(call: Any, fact: Any, dim: int, before: Any, _: str) -> Any:
+        return REPEATED(call, fact, dim, before, "replicate")
+
+    patch.setattr(padding_rule, "_repeated", repeated)
 
 
 WRONG: list[tuple[str, Patch]] = [
