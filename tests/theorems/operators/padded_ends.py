@@ -60,6 +60,7 @@ PROGRAMS = [
 ]
 MUTANTS = mutants_of(
     "theorems.operators.composition.padding",
+    M("zeros_for_copies", "$mode in ('constant', None)", "True", program="circular in front", quick=True),
     M(
         "replicated_first_for_last",
         "(as_term(0), $size - 1)",
