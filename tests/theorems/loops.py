@@ -40,6 +40,15 @@ def _masked(m: Program, x: Tensor, mask: Tensor) -> Tensor:
     return torch.stack(outputs, dim=1)
 
 
+def _from_a_token(m: Program, x: Tensor, place: int = 0) -> Tensor:
+    """A running mean that begins with one of the tokens."""
+    state, outputs = x[:, place], []
+    for i in range(x.shape[1]):
+        state = 0.4 * m.first(x[:, i]) + 0.6 * state
+        outputs.append(state)
+    return torch.stack(outputs, dim=1)
+
+
 def _of_parts(m: Program, x: Tensor) -> Tensor:
     """Over the tokens themselves, with outputs that are joined."""
     state, outputs = torch.zeros(x.shape[0], WIDTH), []
@@ -160,6 +169,9 @@ LOOPS = [
     Case("a recurrence whose outputs are stacked", _stacked, BOTH),
     Case("a recurrence that writes its outputs", _written, BOTH),
     Case("a recurrence to which pads add nothing", _masked, BOTH | {"padding"}, masked=True),
+    Case("a recurrence that begins with the first token", _from_a_token, BOTH),
+    Case("a recurrence that begins with the second token", lambda m, x: _from_a_token(m, x, 1), frozenset({"batch"})),
+    Case("a recurrence that begins with the last token", lambda m, x: _from_a_token(m, x, -1), frozenset({"batch"})),
     Case("a recurrence over parts whose outputs are joined", _of_parts, BOTH),
     Case("a recurrence over parts from the last one on", _of_parts_backwards, frozenset({"batch"})),
     Case("a gated recurrence over parts", _gated, BOTH),

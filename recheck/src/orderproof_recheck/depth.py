@@ -60,12 +60,14 @@ def _checked_again(
     own = set(layer["nodes"])
     facts: dict[str, Facts] = {node: fact for node, fact in recording.facts.items() if node not in own}
     facts[layer["entry"]] = invariant
-    setting = replace(recording.setting, functions=recording.setting.functions - own, obligations={}, loops=Loops())
+    before = recording.setting
+    places = {node: place for node, place in before.places.items() if node not in own}
+    setting = replace(before, functions=before.functions - own, places=places, obligations={}, loops=Loops())
     require([step["node"] for step in layer["steps"]] == layer["nodes"], "a layer has other steps than its nodes")
     for again in layer["steps"]:
         node = again["node"]
-        before = steps[node]
-        kept = {key: before[key] for key in before if key not in ("fact", "needs")}
+        recorded = steps[node]
+        kept = {key: recorded[key] for key in recorded if key not in ("fact", "needs")}
         require(set(again) == {"node", "fact", "needs"}, "a step of a layer has other fields")
         data = {**kept, "fact": again["fact"], "needs": again["needs"]}
         try:

@@ -129,6 +129,8 @@ class Fact:
     flip_of: tuple[Fact, int] | None = field(default=None, compare=False)  # along a dimension
     largest: Largest | None = field(default=None, compare=False)
     unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
+    endless: Formula = field(default=FALSE, compare=False)  # where it is -inf or NaN
+    zero_or_nan: Formula = field(default=FALSE, compare=False)  # where it is the weight of such a score
     of_a_run: Value | None = field(default=None, compare=False)  # see `values_of_a_run`
 
     @property
@@ -272,12 +274,23 @@ def whole_number(value: Value) -> Value:
     return found
 
 
+def _where_zero(term: Term) -> Formula:
+    """Where an integer is zero by the conditions in it."""
+    if term.is_integer:
+        return FALSE if term.constant else TRUE
+    atom = term.summands[0][0]
+    if len(term.summands) > 1 or term.constant or not isinstance(atom, If):
+        return FALSE
+    condition, first, second = atom.fields
+    return some(every(condition, _where_zero(first)), every(opposite(condition), _where_zero(second)))
+
+
 def predicates_of(value: Value, dtype: str) -> Predicates:
     """The predicates of a tensor whose value is known."""
     cases = cases_of(value)
     if cases is None:
         assert isinstance(value, Term)
-        return Predicates(ordinary=TRUE if value.largest_integer < ordinary_limit() else FALSE)
+        return Predicates(zero=_where_zero(value), ordinary=TRUE if value.largest_integer < ordinary_limit() else FALSE)
     limit = mask_limit(dtype)
     return Predicates(
         zero=cases.where(lambda v: v == 0),

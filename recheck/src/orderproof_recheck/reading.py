@@ -23,7 +23,7 @@ BOOLEAN = frozenset({
 })  # fmt: skip
 INDICES = frozenset({
     "max", "min", "sort", "topk", "argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue", "count_nonzero",
-    "median", "mode", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
+    "median", "nanmedian", "mode", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
     "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
 })  # fmt: skip
 FREE = frozenset({"arange", "full", "zeros", "ones", "empty", "full_like", "zeros_like", "ones_like", "new_full",
@@ -117,6 +117,8 @@ def _check_dtype(step: Step, dtype: str, place: int) -> None:
         require(dtype == "bool", "its dtype is not bool")
     elif step.name in ("embedding", "index", "index_select", "gather", "scaled_dot_product_attention"):
         require(dtype == own[0], "its dtype is not that of its operand")
+    elif step.name in ("bucketize", "searchsorted"):
+        require(dtype == ("int32" if step.kwargs.get("out_int32") is True else "int64"), "its dtype is no index")
     elif step.name == "where":  # of two numbers, it is none of its operands'
         require(dtype in (expected, *own), "its dtype is not that of its operand")
     elif not _is_checked_elsewhere(step.operator) and step.name not in FREE:

@@ -21,6 +21,7 @@ from orderproof_recheck.logic.terms import integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
+from orderproof_recheck.rules.extremes import note_place
 from orderproof_recheck.rules.triangular import has_unit_diagonal
 from orderproof_recheck.setting import Count, Obligation, Setting
 from orderproof_recheck.statements import (
@@ -158,6 +159,7 @@ def _step(
         require(known, "its operator has no rule in the recheck")
         step.may_wrap = OPERATORS[step.name].may_wrap
         rule = OPERATORS[step.name].rule
+        note_place(step)
         derived = with_values_of_a_run(step, rule, without_common_numbers(step, rule, rule(step)))
         note_largest(step)
         step.unit_diagonal = has_unit_diagonal(step)

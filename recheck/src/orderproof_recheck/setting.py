@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from orderproof_recheck.extreme_places import ExtremePlace, known_of_places
 from orderproof_recheck.facts import Axes, Fact, axis, index
 from orderproof_recheck.logic.decision import Decision
 from orderproof_recheck.logic.formulas import TRUE, Every, Formula, at_most, equal, every, less
 from orderproof_recheck.logic.terms import Term
-from orderproof_recheck.statements import FUNCTIONS
+from orderproof_recheck.statements import FUNCTIONS, REAL_TOKEN
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Setting:
     functions: set[str]  # that are in use
     counted: Formula | None = None  # the tokens x1 of rows x0 that the function `document` counts
     counts: dict[str, Count] = field(default_factory=dict)
+    places: dict[str, ExtremePlace] = field(default_factory=dict)  # by name of the step
     obligations: dict[Obligation, int] = field(default_factory=dict)
     loops: Loops = field(default_factory=Loops)
     of_inputs: set[str] = field(default_factory=lambda: set(FUNCTIONS))  # functions that depend on inputs
@@ -97,7 +99,9 @@ class Setting:
 
     def discharge(self, obligation: Obligation) -> bool:
         """True if an obligation is met."""
-        used = obligation.given.variables | obligation.shown.variables
+        real = REAL_TOKEN if "real token" in self.names else None
+        places = every(*known_of_places([obligation.given, obligation.shown], self.places, real))
+        used = obligation.given.variables | obligation.shown.variables | places.variables
         ranges = [
             f
             for k, size in enumerate(obligation.sizes)
@@ -107,7 +111,7 @@ class Setting:
         for loop in [self.loops.active] if self.loops.active is not None else []:
             if loop.index.variables & used:
                 ranges += [at_most(0, loop.index), less(loop.index, loop.count)]
-        premises = every(*self.premises, *ranges, obligation.given)
+        premises = every(*self.premises, *ranges, places, obligation.given)
         return all(self.decision.implies(premises, part) for part in _conjuncts(obligation.shown))
 
     def equal(self, first: Term, second: Term) -> bool:

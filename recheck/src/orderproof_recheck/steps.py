@@ -90,6 +90,8 @@ class Step:
     flip_of: tuple[Fact, int] | None = None  # likewise
     largest: dict[int, Largest | None] = field(default_factory=dict)  # by number of the result
     unit_diagonal: bool = False  # likewise
+    endless: Formula = FALSE  # likewise
+    zero_or_nan: Formula = FALSE  # likewise
     of_a_run: Value | None = None  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
@@ -235,7 +237,7 @@ class Step:
         return replace(
             claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of,
             flip_of=self.flip_of, largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
-            of_a_run=self._value_of_a_run(claim),
+            endless=self.endless, zero_or_nan=self.zero_or_nan, of_a_run=self._value_of_a_run(claim),
         )  # fmt: skip
 
     def _value_of_a_run(self, claim: Fact) -> Value | None:

@@ -144,7 +144,8 @@ def token_places(indices: Sequence[tuple[Term, Term]]) -> Iterator[Term]:
     """The tokens that indices (index, size of its axis) may stand for.
 
     An axis may be longer than the tokens by a constant, its first elements or its last. Chunks of tokens have an axis
-    of chunks and one within a chunk; without the second, a chunk stands for its last token, or for the one before it.
+    of chunks and one within a chunk; without the second, a chunk stands for its first token, its last one, or the one
+    before it.
     Those that come first are the least, so that the formulas made of them are the weakest.
     """
     for place, size in indices:
@@ -156,7 +157,7 @@ def token_places(indices: Sequence[tuple[Term, Term]]) -> Iterator[Term]:
             width, more_chunks = chunks
             within = [inner for inner, own in indices if own.is_constant and own.constant == width]
             for first in ((place - more_chunks) * width, place * width):
-                yield from (first - 1, *(first + inner for inner in within), first + (width - 1))
+                yield from (first - 1, *([first + inner for inner in within] or [first]), first + (width - 1))
 
 
 def chunk_axis(size: Term) -> tuple[int, int] | None:

@@ -268,15 +268,6 @@ SURVIVORS: list[tuple[Mutant, str]] = [
     ),
     (
         mutant(
-            "theorems.operators.composition.padding",
-            "copies_around",
-            'call.argument(2, "mode", "constant") not in ("constant", 0, None) and call.name == "pad"',
-            "False",
-        ),
-        "no open program pads with copies and has a law that the wrong rule would prove",
-    ),
-    (
-        mutant(
             "theorems.operators.composition.replaced_parts",
             "one_element_more",
             "less(at, start + extent * step)",

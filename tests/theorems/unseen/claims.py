@@ -21,6 +21,7 @@ class Written:
         truth: Each law that is claimed, and if it holds.
         masked: The module takes an attention mask, too.
         tokens: The largest number of tokens at which runs test the claims.
+        right: Its claim about pads is one about pads on the right.
 
     """
 
@@ -28,6 +29,7 @@ class Written:
     truth: dict[str, bool]
     masked: bool
     tokens: int
+    right: bool = False
 
 
 class Parts(nn.Module):
@@ -75,7 +77,7 @@ class Corpus(dict[str, Written]):
     """The modules of a file, by the name of the function that is their call."""
 
     def add(
-        self, *, masked: bool = False, tokens: int = 12, **truth: bool
+        self, *, masked: bool = False, tokens: int = 12, right: bool = False, **truth: bool
     ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
         """Add the module whose call is the decorated function of the module and its inputs."""
 
@@ -88,7 +90,7 @@ class Corpus(dict[str, Written]):
                 def forward(self, x: Tensor, mask: Tensor) -> Tensor:
                     return function(self, x, mask)
 
-            self[function.__name__] = Written(MaskedModule if masked else Module, truth, masked, tokens)
+            self[function.__name__] = Written(MaskedModule if masked else Module, truth, masked, tokens, right)
             return function
 
         return keep

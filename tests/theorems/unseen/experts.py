@@ -177,7 +177,7 @@ def last_real_token(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     return h[torch.arange(x.shape[0]), place]
 
 
-@UNSEEN.add(masked=True, padding=False, batch=True)
+@UNSEEN.add(masked=True, right=True, padding=True, batch=True)
 def token_at_the_number_of_real_ones(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     place = mask.sum(1) - 1
     return m.v(x)[torch.arange(x.shape[0]), place]

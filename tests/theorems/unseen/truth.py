@@ -24,7 +24,11 @@ def contradicted(one: Written, law: str) -> bool:
             return any(
                 found
                 for rows, tokens in ((2, 7), (3, one.tokens))
-                for found in LAWS[law](module, one.masked, rows, tokens)
+                for found in (
+                    _padding(module, rows, tokens, right=one.right)
+                    if law == "padding"
+                    else LAWS[law](module, one.masked, rows, tokens)
+                )
             )
     finally:
         torch.set_default_dtype(dtype)
@@ -66,15 +70,16 @@ def _batch(module: nn.Module, masked: bool, rows: int, tokens: int) -> Iterator[
             yield _differs(_call(module, masked, x)[kept], _call(module, masked, mixed)[kept])
 
 
-def _padding(module: nn.Module, masked: bool, rows: int, tokens: int) -> Iterator[bool]:
+def _padding(module: nn.Module, rows: int, tokens: int, *, right: bool) -> Iterator[bool]:
     for x, other in _runs(rows, tokens):
         for pads in range(1, tokens - 1):
             mask = torch.ones(rows, tokens, dtype=torch.long)
             mask[1::2, :pads] = 0
             mask[::2, tokens - pads :] = 0
+            mask = mask.sort(1, descending=True).values if right else mask
             mixed = torch.where(mask[..., None].bool(), x, other)
-            before, after = _call(module, masked, x, mask), _call(module, masked, mixed, mask)
+            before, after = _call(module, True, x, mask), _call(module, True, mixed, mask)
             yield _differs(before[mask.bool()], after[mask.bool()]) if before.dim() == 3 else _differs(before, after)
 
 
-LAWS = {"causal": _causal, "permutation": _permutation, "batch": _batch, "padding": _padding}
+LAWS = {"causal": _causal, "permutation": _permutation, "batch": _batch}

@@ -5,6 +5,7 @@ Each file declares its operators in a table. `OPERATORS` has them all, by name.
 
 from orderproof_recheck.operator import Operator
 from orderproof_recheck.rules.attention import ATTENTION
+from orderproof_recheck.rules.buckets import BUCKETS
 from orderproof_recheck.rules.convolution import CONVOLUTION
 from orderproof_recheck.rules.creation import CREATION
 from orderproof_recheck.rules.lookup import LOOKUP
@@ -23,6 +24,6 @@ from orderproof_recheck.rules.sums_by_index import SUMS_BY_INDEX
 from orderproof_recheck.rules.triangular import TRIANGULAR
 
 OPERATORS: dict[str, Operator] = {
-    **ATTENTION, **CONVOLUTION, **CREATION, **LOOKUP, **MOVEMENT, **NORMALIZATION, **PARTS, **PIECES, **POINTWISE,
-    **POOLING, **PRODUCTS, **RECURRENT, **ROWS, **RUNNING, **SOFTMAX, **SUMS_BY_INDEX, **TRIANGULAR,
+    **ATTENTION, **BUCKETS, **CONVOLUTION, **CREATION, **LOOKUP, **MOVEMENT, **NORMALIZATION, **PARTS, **PIECES,
+    **POINTWISE, **POOLING, **PRODUCTS, **RECURRENT, **ROWS, **RUNNING, **SOFTMAX, **SUMS_BY_INDEX, **TRIANGULAR,
 }  # fmt: skip

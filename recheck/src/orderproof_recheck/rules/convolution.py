@@ -65,9 +65,12 @@ def of_all_places(step: Step, dims: Iterable[int]) -> Predicates:
 
 def windowed(
     step: Step, fact: Fact, width: Sequence[Term], stride: list[int], padding: list[int], dilation: list[int],
-    *, channels: bool, parameters: Sequence[Fact] = (),
+    *, channels: bool, parameters: Sequence[Fact] = (), rounds_up: bool = False,
 ) -> list[Derived]:  # fmt: skip
-    """An element that reads a window of places of the last dimensions, and each channel before them if `channels`."""
+    """An element that reads a window of places of the last dimensions, and each channel before them if `channels`.
+
+    If the number of windows `rounds_up`, the last one may end after the last place.
+    """
     first = len(fact.axes) - len(width)
     dims, inside = step.all_digits(), list[Formula]()
     if channels:
@@ -78,8 +81,10 @@ def windowed(
         size = size_of(fact, first + k)
         at = single(step, first + k) * stride[k] - padding[k] + offset * dilation[k]
         last = size + 2 * padding[k] - (extent - 1) * dilation[k] - 1
-        fits = step.equal(floor_of(last, stride[k]) + 1, step.shape[first + k])
-        require(stride[k] > 0 and fits, "its result has another shape")
+        require(stride[k] > 0, "windows go backwards")
+        counts = [floor_of(last + more, stride[k]) + 1 for more in ([0, stride[k] - 1] if rounds_up else [0])]
+        fits = any(step.equal(count, step.shape[first + k]) for count in counts)
+        require(fits, "its result has another shape")
         dims[first + k] = ((size, at),)
         inside += [at_most(0, at), less(at, size)]
     element = read(fact, dims, step.equal)

@@ -228,7 +228,8 @@ def _last_digits(step: Step, digits: Digits, size: Term) -> Digits:
 def repeat_interleave(step: Step) -> list[Derived]:
     """Each element several times: the index divided by the number of times."""
     fact = step.fact(0)
-    dim = step.dim(step.argument(2, "dim"), len(fact.axes))
+    given = step.argument(2, "dim")
+    dim = step.dim(0 if given is None and len(fact.axes) == 1 else given, len(fact.axes))
     count, dims = step.term(step.argument(1, "repeats")), step.all_digits()
     step_size = size_of(fact, dim)
     require(step.equal(step_size.times(count), step.shape[dim]), "a dimension is repeated otherwise")

@@ -150,7 +150,10 @@ def _integer(name: str, values: Sequence[Value], terms: Sequence[Term], options:
     if name in _ADD:
         return _ADD[name](first, second)
     if name == "mul":
-        return first.times(second) if first.is_integer or second.is_integer else None
+        if first.is_integer or second.is_integer:
+            return first.times(second)
+        bits = [(bit, other) for one, other in ((first, second), (second, first)) if (bit := _bit(one)) is not None]
+        return if_else(bits[0][0], bits[0][1], integer(0)) if bits else None
     if not second.is_integer or second.constant <= 0:
         return None
     if name == "floor_divide" or (name == "div" and options.get("rounding_mode") == "floor"):

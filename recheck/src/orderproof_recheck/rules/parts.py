@@ -138,11 +138,9 @@ def unfold(step: Step) -> list[Derived]:
     """Windows of a dimension, as a new last dimension."""
     fact = step.fact(0)
     dim = step.dim(step.argument(1, "dimension"), len(fact.axes))
-    width, stride = (step.integer(step.argument(k, n)) for k, n in ((2, "size"), (3, "step")))
+    width, stride = step.term(step.argument(2, "size")), step.integer(step.argument(3, "step"))
     size, rank = size_of(fact, dim), len(fact.axes)
-    require(
-        len(step.shape) == rank + 1 and step.equal(step.shape[rank], integer(width)), "its result has another shape"
-    )
+    require(len(step.shape) == rank + 1 and step.equal(step.shape[rank], width), "its result has another shape")
     step.need(at_most((step.shape[dim] - 1) * stride + width, size), "a window may leave its tensor")
     dims = [step.digits(d) for d in range(rank)]
     dims[dim] = ((size, single(step, dim) * stride + single(step, rank)),)

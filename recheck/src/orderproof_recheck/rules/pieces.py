@@ -146,10 +146,22 @@ def stack(step: Step) -> list[Derived]:
     return joined(step, facts, dim)
 
 
+def _of_mode(mode: str, at: Term, size: Term) -> Term:
+    """The index of the element that is at an index, which may be outside, after padding with elements."""
+    if mode == "replicate":
+        before, after = integer(0), size - 1
+    elif mode == "reflect":
+        before, after = at * -1, size * 2 - 2 - at
+    else:
+        require(mode == "circular", "padding of another mode")
+        before, after = at + size, at - size
+    return if_else(less(at, 0), before, if_else(at_most(size, at), after, at))
+
+
 def pad(step: Step) -> list[Derived]:
-    """A tensor with a number around it."""
+    """A tensor with a number around it, or with elements of its own."""
     named = step.name == "pad"
-    require(not named or step.argument(2, "mode", "constant") in ("constant", None), "padding repeats elements")
+    mode = (step.argument(2, "mode", "constant") if named else None) or "constant"
     number = (step.argument(3, "value", None) if named else step.argument(2, "value", 0)) or 0
     fact, widths, dims = step.fact(0), step.argument(1, "pad"), step.all_digits()
     conditions: list[Formula] = []
@@ -161,8 +173,14 @@ def pad(step: Step) -> list[Derived]:
         if before is integer(0) and after is integer(0):
             continue
         at = single(step, dim) - before
+        if mode == "constant":
+            conditions += [at_most(0, at), less(at, size)]
+        else:
+            step.need(every(at_most(0, before), at_most(0, after)), "a tensor is cut by padding")
+            at = _of_mode(str(mode), at, size)
         dims[dim] = ((size, at),)
-        conditions += [at_most(0, at), less(at, size)]
+    if mode != "constant":
+        return [Derived.of_element(read(fact, dims, step.equal))]
     inside = every(*conditions)
     return [parted(step, [(inside, read(fact, dims, step.equal)), (opposite(inside), number_fact(number, fact.dtype))])]
 

@@ -83,10 +83,17 @@ def pointwise(step: Step) -> list[Derived]:
         _check_operands(step, arguments, elements)
         return [Derived.of_value(value, step.claim.dtype)]
     if name == "where":
+        step.endless = _endless_choice(*elements)
         return [_chosen(*elements)]
     if name == "sub" and (before := sum_before(step)) is not None:
         return [before]
+    if name == "add" and not step.kwargs:  # -inf and any other number give -inf or NaN
+        step.endless = some(*map(_is_endless, elements))
     found = _ranges(step, arguments, elements)
+    if name == "nan_to_num" and step.argument(1, "nan") in (None, 0) and step.fact(0).axes == step.claim.axes:
+        zero = step.fact(0).zero_or_nan
+        ordinary = some(found.ordinary, zero)
+        return [Derived(replace(found, same=elements[0].same, zero=some(found.zero, zero), ordinary=ordinary))]
     same = some(every(*(x.same for x in elements)), _endless(step, elements))
     return [Derived(replace(found, same=same))]
 
@@ -104,6 +111,18 @@ def _endless(step: Step, elements: Sequence[Fact]) -> Formula:
         if isinstance(one.value, Cases):
             found = some(found, every(one.value.where(lambda v: v == -math.inf), other.at_most_ordinary))
     return found
+
+
+def _is_endless(element: Fact) -> Formula:
+    return element.value.where(lambda v: v == -math.inf) if isinstance(element.value, Cases) else FALSE
+
+
+def _endless_choice(condition: Fact, first: Fact, second: Fact) -> Formula:
+    """Where the operand that a condition chooses is -inf."""
+    if not isinstance(condition.value, Formula):
+        return FALSE
+    chosen = every(condition.value, _is_endless(first))
+    return some(chosen, every(opposite(condition.value), _is_endless(second)))
 
 
 def element_of(step: Step, argument: Any) -> Fact:

@@ -37,7 +37,10 @@ def pool(step: Step) -> list[Derived]:
     dilation = each(step, step.argument(4, "dilation", 1) if largest else 1, places)
     require(all(0 <= 2 * p <= w for p, w in zip(padding, width, strict=True)), "a window of padding")
     extents = [integer(w) for w in width]
-    found = windowed(step, step.fact(0), extents, strides, padding, dilation, channels=False)[0].predicates
+    up = step.argument(5 if largest else 4, "ceil_mode", False) is True
+    found = windowed(step, step.fact(0), extents, strides, padding, dilation, channels=False, rounds_up=up)[
+        0
+    ].predicates
     gaps = any(p > 0 and d > 1 for p, d in zip(padding, dilation, strict=True))
     ordinary = FALSE if largest and gaps else found.ordinary  # a window with gaps may read padding only: -inf
     return _with_places(step, Predicates(same=found.same, ordinary=ordinary))

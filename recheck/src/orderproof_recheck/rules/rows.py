@@ -25,6 +25,7 @@ from orderproof_recheck.logic.formulas import (
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import If, Term, floor_of, integer, variable
 from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
+from orderproof_recheck.rules.extremes import extreme_values
 from orderproof_recheck.rules.movement import ONE, size_of
 from orderproof_recheck.rules.pointwise import pointwise
 from orderproof_recheck.rules.softmax import largest_score
@@ -75,6 +76,8 @@ def reduce(step: Step) -> list[Derived]:
         return [Derived.of_value(value, "bool")]
     if step.name == "sum" and (number := _up_to_a_limit(step, fact, dims)) is not None:
         return [Derived.of_value(number, step.claims[0].dtype)]
+    if step.name == "amin" and (known := extreme_values(step)) is not None:
+        return known
     found = []
     for result in range(len(step.shapes)):
         element, keep = over_rows(step, fact, dims, result)
@@ -225,6 +228,8 @@ def largest(step: Step) -> list[Derived]:
     second = step.argument(1, "dim")
     if isinstance(second, Fact) or "other" in step.kwargs:
         return pointwise(step)
+    if (known := extreme_values(step)) is not None:
+        return known
     if step.name in ("max", "argmax") and type(second) is int and _may_hide(step):
         return largest_score(step)
     return extreme(step)
@@ -232,6 +237,8 @@ def largest(step: Step) -> list[Derived]:
 
 def nearly_largest(step: Step) -> list[Derived]:
     """The greatest element, or the logarithm of a sum of exponentials, which is nearly that."""
+    if (known := extreme_values(step)) is not None:
+        return known
     given = step.argument(1, "dim")
     single = type(given) is int or (isinstance(given, list) and len(given) == 1)
     return largest_score(step) if single and _may_hide(step) else reduce(step)
@@ -244,7 +251,7 @@ def _may_hide(step: Step) -> bool:
 
 _REDUCED = (
     "sum", "mean", "amin", "all", "any", "var", "std", "linalg_vector_norm", "norm", "var_mean",
-    "_is_all_true", "count_nonzero",
+    "_is_all_true", "count_nonzero", "nansum",
 )  # fmt: skip
 _ANY_ORDER = Permuted(in_any_order=(0, 1))
 
@@ -252,7 +259,7 @@ ROWS: dict[str, Operator] = {
     **operators(_REDUCED, reduce, _ANY_ORDER),
     "prod": Operator(reduce, _ANY_ORDER, may_wrap=True),
     **operators(("logsumexp", "amax"), nearly_largest, _ANY_ORDER),
-    **operators(("max", "min", "median", "kthvalue"), largest, Permuted(in_any_order=(0,))),
+    **operators(("max", "min", "median", "nanmedian", "kthvalue"), largest, Permuted(in_any_order=(0,))),
     **operators(("argmax", "argmin"), largest, READS),
     "mode": Operator(largest),
     "sort": Operator(sort, Permuted((0,), along(1, "dim", -1))),

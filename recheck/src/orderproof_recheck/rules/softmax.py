@@ -104,6 +104,8 @@ def softmax(step: Step) -> list[Derived]:
     if logarithm:
         return [Derived(Predicates(same=every(row.agrees, own.same), ordinary=FALSE))]
     zero = every(own.hidden, row.counts)
+    if step.claim.axes == fact.axes:  # of -inf it is zero, or NaN in a row of nothing else
+        step.zero_or_nan = fact.endless
     return [Derived(Predicates(same=row.agrees, zero=zero, ordinary=row.bounded))]
 
 

@@ -95,6 +95,14 @@ def refined(first: Axes, second: Axes, equal: EqualSizes = _identical) -> Axes:
             rest.append(as_term(large.constant // small.constant))
         elif (found := _factors(a, left, b, equal) or _factors(b, right, a, equal)) is not None:
             result += found
+        elif (
+            a.is_constant and a.constant > 0 and (outer := divided(b, a.constant)) is not None
+        ):  # as chunks, merged with the rows
+            result.append(a)
+            right.append(outer)
+        elif b.is_constant and b.constant > 0 and (outer := divided(a, b.constant)) is not None:
+            result.append(b)
+            left.append(outer)
         else:
             raise _split_elsewhere(first, second)
     if left or right:

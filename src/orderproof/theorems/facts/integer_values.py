@@ -120,6 +120,16 @@ def _bit(term: Term) -> Formula | None:
     return None
 
 
+def _product(first: Term, second: Term) -> Term | None:
+    """The product of two integers of which one is constant, or is 0 or 1."""
+    if first.is_constant or second.is_constant:
+        return first.times(second)
+    for one, other in ((first, second), (second, first)):
+        if (condition := _bit(one)) is not None:
+            return conditional(condition, other, as_term(0))
+    return None
+
+
 def _boolean(name: str, operands: Sequence[Known]) -> Formula | None:
     if name == "where" and len(operands) == 3:
         condition, first, second = map(as_boolean, operands)
@@ -153,7 +163,7 @@ def _integer(name: str, operands: Sequence[Known], options: dict[str, Any]) -> T
     if name in ("add", "sub", "rsub"):
         return {"add": first + second, "sub": first - second, "rsub": second - first}[name]
     if name == "mul":
-        return first.times(second) if first.is_constant or second.is_constant else None
+        return _product(first, second)
     if name in ("maximum", "max"):
         return maximum(first, second)
     if name in ("minimum", "min"):

@@ -154,7 +154,8 @@ class OpenFact:
         cases = as_cases(self.value)
         if cases is None:
             large = isinstance(self.value, Term) and self.value.magnitude >= largest_ordinary()
-            return Ranges(self.hidden, self.zero, TRUE if large else self.unbounded, self.low)
+            zero = _where_zero(self.value) if isinstance(self.value, Term) else self.zero
+            return Ranges(self.hidden, zero, TRUE if large else self.unbounded, self.low)
         limit = masking_threshold(self.dtype)
         return Ranges(
             cases.where(lambda v: v <= -limit),
@@ -231,6 +232,16 @@ def as_cases(value: Value | None) -> Cases | None:
         return Cases(tuple((c, v) for c, v in ((value, True), (~value, False)) if c is not FALSE))
     found = _integer_cases(value)
     return None if found is None or len(found) > MAX_CASES else Cases(tuple(found))
+
+
+def _where_zero(term: Term) -> Formula:
+    """Where a term is zero by the choices of which it consists."""
+    if term.is_constant:
+        return FALSE if term.constant else TRUE
+    if len(term.summands) > 1 or term.constant or not isinstance(term.summands[0][0], Conditional):
+        return FALSE
+    condition, first, second = term.summands[0][0].parts
+    return disjunction(conjunction(condition, _where_zero(first)), conjunction(~condition, _where_zero(second)))
 
 
 def _integer_cases(term: Term) -> list[tuple[Formula, Number]] | None:

@@ -21,6 +21,7 @@ from orderproof.logic.terms import (
     Or,
     Term,
     Variable,
+    as_term,
     at_most,
     conjunction,
     disjunction,
@@ -28,6 +29,7 @@ from orderproof.logic.terms import (
     holds,
     less,
 )
+from orderproof.theorems.facts.extreme_places import ExtremePlace, known_of_places
 from orderproof.theorems.facts.open_fact import Axes, axis_variable, index
 from orderproof.theorems.statement import TOKENS, PrefixSum
 
@@ -76,6 +78,7 @@ class Context:
     common: dict[Node, Any] = field(default_factory=dict)  # see `common_numbers`
     largest: dict[Node, Any] = field(default_factory=dict)  # see `largest_scores`
     of_a_run: dict[Node, Any] = field(default_factory=dict)  # see `values_of_a_run`
+    places: dict[str, ExtremePlace] = field(default_factory=dict)  # by name of the node; see `extreme_places`
 
     def assume(self, text: str) -> None:
         """Add an assumption."""
@@ -89,8 +92,10 @@ class Context:
 
     def _with_ranges(self, conclusion: Formula, sizes: Axes, *premises: Formula) -> list[Formula]:
         """Premises with those of the statement, and with the ranges of the indices that occur."""
-        ranges = [*_within(sizes, [conclusion, *premises]), *self._indices_of_loops([conclusion, *premises])]
-        return [*self.premises, *premises, *ranges]
+        formulas = [conclusion, *premises]
+        formulas += known_of_places(formulas, self.places, self.real_token)
+        ranges = [*_within(sizes, formulas), *self._indices_of_loops(formulas)]
+        return [*self.premises, *formulas[1:], *ranges]
 
     def _indices_of_loops(self, formulas: Iterable[Formula]) -> list[Formula]:
         """The indices of loops that occur are within their ranges: nothing is said of a body that never runs."""
@@ -171,7 +176,8 @@ class Context:
 
         """
         places = [*((index(k), size) for k, size in enumerate(sizes)), place, *self.loops]
-        found = [TRUE, *_conjunctions(self._atoms(places))]
+        first = (as_term(0), TOKENS)  # of which the state that enters a loop may be made
+        found = [TRUE, *_conjunctions(self._atoms([*places, first]))]
         done = [at_most(index(k), place[0]) for k, size in enumerate(sizes) if size is place[1]]
         return [*found, *(one & written for written in done for one in found), FALSE]
 

@@ -15,6 +15,7 @@ from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.stored_constants import constant_fact
 from orderproof.theorems.walks.common_numbers import without_common_numbers
 from orderproof.theorems.walks.context import Context
+from orderproof.theorems.walks.extreme_places import note_place
 from orderproof.theorems.walks.largest_scores import note_largest, note_part
 from orderproof.theorems.walks.loops import Loop, loop_facts, stacked_fact
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
@@ -76,6 +77,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
     if rule is None:
         raise NotCovered(f"{node.target} has no rule")
     call = OpenOperation(node, facts, graph.shapes[node], context)
+    note_place(call)
     result = without_common_numbers(call, rule, call.checked(rule(call)))
     note_largest(call)
     return with_values_of_a_run(call, rule, call.finished(result)) if isinstance(result, OpenFact) else result

@@ -41,6 +41,7 @@ def _copies(call: Operation[Any]) -> list[Axes]:
 def _copies_of_each(call: Operation[Any]) -> tuple[int, Axes]:
     """The dimension along which each element is repeated, and the axis of its copies."""
     count, dim = number(call.argument(1, "repeats")), call.argument(2, "dim")
+    dim = 0 if dim is None and call.rank == 1 else dim
     if count is None or not isinstance(dim, int):
         raise NotCovered("elements are repeated an unknown number of times")
     return dim % call.rank, dims_of([count])[0]

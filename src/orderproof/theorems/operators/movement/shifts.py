@@ -22,7 +22,7 @@ from orderproof.theorems.facts.reindexing import index_along, reindexed, with_di
 from orderproof.theorems.operators.movement.parts import TAKEN_BY_INDEX
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
-from orderproof.theorems.walks.operation import Operation
+from orderproof.theorems.walks.operation import Operation, number
 from orderproof.theorems.walks.operator_rules import operators
 
 FLIP = operators("flip")
@@ -146,11 +146,11 @@ UNFOLD = operators("unfold")
 @UNFOLD.open
 def unfold(call: OpenOperation) -> OpenFact:
     """Windows of a dimension, as a new last dimension."""
-    dim, width, step = call.dim(1, "dimension"), call.argument(2, "size"), call.argument(3, "step")
+    dim, width, step = call.dim(1, "dimension"), number(call.argument(2, "size")), call.argument(3, "step")
     fact = with_single_axis(call.operand, dim)
-    if not isinstance(step, int) or not isinstance(width, int):
+    if not isinstance(step, int) or width is None:
         raise NotCovered("windows of an unknown width")
-    own, window = dims_of([call.shape[dim]])[0], dims_of([as_term(width)])[0]
+    own, window = dims_of([call.shape[dim], width])
     dims = [*fact.dims[:dim], own, *fact.dims[dim + 1 :], window]
     last = index(sum(map(len, dims)) - 1) if window else as_term(0)
 

@@ -15,6 +15,7 @@ Not machine-checked: values by cases, which torch computes, and ranges of values
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from orderproof.logic.terms import FALSE, Formula, conjunction, disjunction, implication
 from orderproof.theorems.facts.moved_fact import MovedFact
@@ -23,6 +24,7 @@ from orderproof.theorems.operators.pointwise.known_values import known_value
 from orderproof.theorems.operators.pointwise.operands import Operands, operands_of
 from orderproof.theorems.operators.pointwise.value_ranges import either_of, ranges_of
 from orderproof.theorems.operators.reduction.scan import sum_before
+from orderproof.theorems.walks.endless_scores import zero_after_softmax
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
@@ -49,7 +51,11 @@ def pointwise(call: OpenOperation) -> OpenFact:
     same = conjunction(*(fact.same for fact in operands.facts))
     ranges = ranges_of(call, [fact.ranges() for fact in operands.facts], operands)
     same = disjunction(same, ranges.zero, _endless(call, operands))
-    return OpenFact(dims, call.dtype, same, None, ranges.hidden, ranges.zero, ranges.unbounded, ranges.low)
+    found = OpenFact(dims, call.dtype, same, None, ranges.hidden, ranges.zero, ranges.unbounded, ranges.low)
+    if (zero := zero_after_softmax(call)) is FALSE:
+        return found
+    unbounded, low = found.unbounded & ~zero, found.low & ~zero
+    return replace(found, same=same | zero, zero=found.zero | zero, unbounded=unbounded, low=low)
 
 
 def _endless(call: OpenOperation, operands: Operands) -> Formula:

@@ -2,7 +2,7 @@
 
 Lemma. Each number is computed from all elements along the dimension, whatever their order.
   1. It agrees in both runs where all of them do. Of the largest, entries as negative as a mask do not count next to a
-     visible one.
+     visible one. Of known integers, what `extreme_places` says is known.
   2. Moved along another dimension, it moves. Moved along the dimension itself, the numbers stay as they are, and of
      their indices nothing is claimed.
 
@@ -26,13 +26,14 @@ from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.operators.pointwise.pointwise import moved_pointwise, pointwise
 from orderproof.theorems.operators.reduction.reduction import from_whole_rows, largest, may_hide, reduction, without
 from orderproof.theorems.operators.reduction.scan import by_index
+from orderproof.theorems.walks.extreme_places import extreme_facts
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import Operation
 from orderproof.theorems.walks.operator_rules import operators
 
 EXTREME = operators("max", "min", "argmax", "argmin")
-MIDDLE = operators("median", "mode")
+MIDDLE = operators("median", "nanmedian", "mode")
 
 
 @EXTREME.open
@@ -42,6 +43,8 @@ def extreme(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     second = call.argument(1, "dim")
     if isinstance(second, Node) or "other" in call.node.kwargs:
         return pointwise(call)
+    if (known := extreme_facts(call)) is not None:
+        return known if len(call.shapes) == 2 else known[1]
     dims = call.dims(second)
     keep = len(call.shapes[0]) == len(call.operand.dims) and bool(call.operand.dims)
     if call.name in ("max", "argmax") and len(dims) == 1 and may_hide(call.operand):

@@ -44,6 +44,7 @@ from orderproof.theorems.facts.open_fact import MAX_CASES, NotCovered, OpenFact,
 from orderproof.theorems.facts.reindexing import with_dims
 from orderproof.theorems.operators.movement.parts import selected
 from orderproof.theorems.operators.softmax.masked_rows import MaskedRows
+from orderproof.theorems.walks.extreme_places import extreme_facts
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import Operation
@@ -54,7 +55,7 @@ _SUMS = {"sum", "mean", "linalg_vector_norm", "norm"}
 
 REDUCE = operators(
     "sum", "mean", "prod", "amax", "amin", "all", "any", "var", "std", "logsumexp", "linalg_vector_norm", "norm",
-    "var_mean", "_is_all_true", "count_nonzero",
+    "var_mean", "_is_all_true", "count_nonzero", "nansum",
 )  # fmt: skip
 
 
@@ -72,6 +73,8 @@ def reduce(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
         return value
     if call.name == "sum" and (value := _up_to_a_limit(call, dims, keep=keep)) is not None:
         return value
+    if call.name in ("amax", "amin") and (known := extreme_facts(call)) is not None:
+        return known[0]
     if call.name in ("logsumexp", "amax") and len(dims) == 1 and may_hide(call.operand):
         return largest(call, dims[0], keep=keep)[0]
     result = reduction(call, call.operand, dims, keep=keep, zeros_vanish=call.name in _SUMS)
