@@ -139,7 +139,12 @@ PROGRAMS = [
 MUTANTS = mutants_of(
     "theorems.walks.common_numbers",
     M("number_along_another_dimension", "call.dim(1, default=-1) in first.along", "True", program="mean over queries"),
-    M("infinite_number", "ranges.hidden is FALSE and ranges.unbounded is FALSE", "True", program=PROGRAMS[4].name),
+    M(
+        "infinite_number",
+        "ranges.hidden is FALSE and ranges.unbounded is FALSE",
+        "True",
+        program="number that may be infinite",
+    ),
     M(
         "finite_mask_of_any_scores",
         "all(part is FALSE for part in (ranges.hidden, ranges.low, ranges.unbounded))",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from orderproof.auditing.record.context import AuditContext
-from orderproof.batch_layout import MANY_ROWS, PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PADS_WITHIN
+from orderproof.batch_layout import MANY_ROWS, ONE_SIDE, PAD_LAYOUT_TEXTS, PAD_LAYOUTS, PADS_WITHIN
 from orderproof.laws import ProvedLaw
 from orderproof.laws.measured.lengths import matrix_weight_count
 from orderproof.models import Subject
@@ -16,6 +16,7 @@ from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.records.audit import Finding, Theorem
 
 ROWS = (1, 3, 4, 16)
+WITH_MANY_ROWS = (*ONE_SIDE, "one row without pads")  # layouts that have rows of another kind in a larger batch
 LENGTHS = (2, 3, 16, 33, 64, 65, 128, 257, 258, 320)  # [tokens] around powers of two, where programs tend to branch
 TESTED_LENGTHS = (66, 9)  # [tokens] at the first of these in its range, a theorem is tested
 MAX_WORK = 2e9  # tokens times weights in matrices, of one run
@@ -66,7 +67,7 @@ def _affordable_rows(context: AuditContext) -> float:
 
 
 def calls_with_other_masks(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:
-    """The calls with other attention masks, if no theorem covers every mask."""
+    """The calls with other attention masks, if no theorem covers every mask: some layouts with more rows, too."""
     if (
         finding.call_mode not in PAD_LAYOUTS
         or finding.call_mode in law.call_modes_of_one_side
@@ -75,14 +76,17 @@ def calls_with_other_masks(context: AuditContext, law: ProvedLaw, finding: Findi
         return
     proved = f"it is proved at {finding.scope.length} tokens with pads at other places"
     is_wider = context.batch_size < MANY_ROWS <= _affordable_rows(context)
-    there = (context.with_rows(MANY_ROWS) if is_wider else None) or context
+    more_rows = context.with_rows(MANY_ROWS) if is_wider else None
     pooled = law.one_call_mode_suffices(context.dims_for(law, finding.output))
     for layout in PAD_LAYOUTS:
         if pooled and layout in PADS_WITHIN:  # which token is the first or the last one is said of neither
             continue
-        runs = there.runs_in_call_mode(layout) if layout in law.call_modes_of_other_masks else ""
-        if not isinstance(runs, str):
-            yield OtherCall(layout, PAD_LAYOUT_TEXTS[layout], proved, there, layout, runs)
+        if layout not in law.call_modes_of_other_masks:
+            continue
+        for there in (context, more_rows if layout in WITH_MANY_ROWS else None):
+            runs = "" if there is None else there.runs_in_call_mode(layout)
+            if there is not None and not isinstance(runs, str):
+                yield OtherCall(layout, PAD_LAYOUT_TEXTS[layout], proved, there, layout, runs)
 
 
 def calls_with_other_lengths(context: AuditContext, law: ProvedLaw, finding: Finding) -> Iterator[OtherCall]:

@@ -70,7 +70,7 @@ def compare_other_calls(
                     proved = prove_call(call.context, call.call_mode)
                     return _decided(found, proved, call, expects_same=expects_same)
                 agreeing += [call.value] if agrees and not call.is_covered else []
-            scope = found.scope.model_copy(update={name: tuple(agreeing)})
+            scope = found.scope.model_copy(update={name: tuple(dict.fromkeys(agreeing))})
             found = found.model_copy(update={"scope": scope})
     return found
 
