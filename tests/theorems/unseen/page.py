@@ -141,6 +141,8 @@ def page(found: Sequence[Verdict], *, again: bool = True) -> str:
         "says that the module is not causal. Runs contradicted two claims of the second round before any audit,",
         "`documents_numbered_from_the_end` and `keys_centred_over_tokens`: both are causal, and say so now. In the",
         "third round runs contradicted one, `positions_counted_before_the_mask`, in which what later keys add cancels.",
+        "One claim of the third round is left out, that `best_keys_then_the_real_ones` is causal: an audit refuted it,",
+        "since all chosen keys of a token may be pads.",
         "",
         "Some outputs without tokens ignore pads on the right only. That is how such models are used, and what an",
         "audit then states. Of four of them (`right` in the files) it was first written that they read pads, in",
