@@ -20,12 +20,8 @@ from orderproof.auditing.explain.entries import Frame
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import Place, first_difference_place
 from orderproof.auditing.explain.kept_value import kept_value_place
-from orderproof.auditing.search.comparison_runs import (
-    ComparisonResult,
-    control_difference,
-    failed_call,
-    float64_difference,
-)
+from orderproof.auditing.record.failed_call import failed_call
+from orderproof.auditing.search.comparison_runs import ComparisonResult, control_difference, float64_difference
 from orderproof.auditing.search.lengths import UNSEEN, Watch, merge_lengths, onset, run_at_lengths
 from orderproof.auditing.search.low_rank_calls import LOW_RANK
 from orderproof.laws.measured import CachedCalls, MeasuredLaw

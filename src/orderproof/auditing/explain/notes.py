@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from orderproof.auditing.explain.implied_expectation import KIND_OF_UNKNOWN_MODELS
 from orderproof.auditing.record.context import AuditContext
-from orderproof.auditing.search.comparison_runs import CALL_RAISED
+from orderproof.auditing.record.failed_call import CALL_RAISED
 from orderproof.laws import ProvedLaw
 from orderproof.models.row_counts import inputs_with_rows
 from orderproof.recording.assumptions import DEFAULTS_ASSUMPTION

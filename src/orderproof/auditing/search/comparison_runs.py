@@ -28,10 +28,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from orderproof.errors import OrderproofError, UnsupportedCallError, failure_reason, first_line, is_internal
+from orderproof.auditing.record.failed_call import failed_call
+from orderproof.errors import UnsupportedCallError, failure_reason
 from orderproof.laws.measured import CachedCalls, Comparison, MeasuredLaw, NotedOutputs
 from orderproof.recording.execution import relative_difference
-from orderproof.recording.source import source_of_error
 from orderproof.records.audit import ComparisonRecord, Verdict
 from orderproof.tolerances import (
     FLOAT32_ONLY_DIFFERENCE,
@@ -41,7 +41,6 @@ from orderproof.tolerances import (
     ZERO_TOLERANCE,
 )
 
-CALL_RAISED = "a call that the law makes raised "
 DTYPE_FACTOR = 16  # times the rounding error of the other call: more than that is something else than rounding
 DTYPE_UNITS = 32  # [units of rounding of the output's dtype] a difference below may be rounding: 0.25 in bfloat16
 SAME_CALL = "both outputs are of one call, so the comparison shows nothing"
@@ -87,14 +86,6 @@ def run_comparison(
         return result
     note = f"{comparison.description}: differs by {size:.1g} only after other calls, by state that they leave (OP406)"
     return replace(again, record=again.record.model_copy(update={"reason": note}))
-
-
-def failed_call(error: BaseException) -> str:
-    """The reason for a law whose call of the model failed: what it raised and where, and what to do."""
-    if isinstance(error, OrderproofError) or is_internal(error):
-        return failure_reason(error)
-    where = source_of_error(error)
-    return f"{CALL_RAISED}{first_line(error)}{where}: make it work, or name other laws with --law"
 
 
 def float64_difference(comparison: Comparison, calls: CachedCalls, length: int) -> tuple[float | None, str]:
