@@ -5,8 +5,7 @@ times exp(-m[i]), which is positive: of two tensors with that factor the quotien
 So where such a result is the same in both runs for s, it is for s - m, although m need not be. Nor does m count in the
 difference of s - m and t - m, or where integers of these are compared for equality. It moves as s does; and the product
 of a matrix with K - n 1^T is that with K, less a number of each row. The sum from an index to the end of a row is its
-number, the sum of the row, less the sum of the elements before the index. The softmax of ordinary scores is their
-exponentials times one over the sum of the row.
+number, the sum of the row, less the sum of the elements before the index.
 
 A mask of -inf, or one that is added, leaves the difference a difference. A finite number in place of scores does not;
 it is followed up to the softmax, or the exponential, where the scores are ordinary: next to one of them its weight is
@@ -47,9 +46,7 @@ def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> li
         return derived
     done = len(step.obligations)
     try:
-        step.common = (
-            _passed(step, known, rule) if known else _from_the_end(step) or _normalised(step) or _subtracted(step, rule)
-        )
+        step.common = _passed(step, known, rule) if known else _from_the_end(step) or _subtracted(step, rule)
         if known and _cancels(step, known):
             return [_either(derived[0].predicates, _applied(step, rule, known).predicates)]
     except CertificateError:  # the rule says nothing of what is left
@@ -113,19 +110,6 @@ def _subtracted(step: Step, rule: Rule) -> Common | None:
 def _is_ordinary(fact: Fact) -> bool:
     """True if every element is an ordinary number."""
     return fact.hidden is FALSE and fact.predicates.low is FALSE and fact.ordinary is TRUE
-
-
-def _normalised(step: Step) -> Common | None:
-    """The weights of a row of ordinary scores: exponentials times one over their sum, which is not zero."""
-    fact = step.args[0] if step.name in SOFTMAX and step.args else None
-    if not isinstance(fact, Fact) or not _is_ordinary(fact) or fact.axes != step.claim.axes:
-        return None
-    dim = step.dim(step.argument(1, "dim"), len(fact.axes))
-    same = broadcast_element(step, fact).same
-    rest = Fact(step.claim.axes, step.claim.dtype, Predicates(same=same))
-    return Common(
-        (step.node,), rest, tuple(step.bound), tuple(None if d == dim else d for d in range(len(fact.axes))), True
-    )
 
 
 def _from_the_end(step: Step) -> Common | None:

@@ -47,19 +47,6 @@ def by_hand(m: Program, x: Tensor, shifted: Tensor, scale: float = 1) -> Tensor:
     ) @ m.third(x)
 
 
-def again(m: Program, x: Tensor, weights: Tensor, power: float = 1, add: float = 0.0) -> Tensor:
-    """Weights of all keys, of which those of hidden ones are set to zero, over their sum."""
-    w = weights * lower(x)
-    total = (w if power == 1 else w**power).sum(-1, keepdim=True)
-    return w / (total + add if add else total) @ m.third(x)
-
-
-def by_another_row(m: Program, x: Tensor) -> Tensor:
-    """Weights over the sum of those of the row before."""
-    w = scores(m, x).softmax(-1) * lower(x)
-    return w / w.sum(-1, keepdim=True).roll(1, 1) @ m.third(x)
-
-
 def opposite(m: Program, x: Tensor) -> Tensor:
     """Weights as quotients of exponentials to which a number is added, and of the sum of those less that number."""
     s = scores(m, x)
@@ -119,12 +106,6 @@ PROGRAMS = [
     Case("number that may be infinite", lambda m, x: attend(m, x, endless(m, x)), NOT_CAUSAL),
     Case("finite mask of hidden scores", two_fills, NOT_CAUSAL),
     Case("quotient of one exponential", lambda m, x: by_hand(m, x, centred(m, x)), CAUSAL),
-    Case("weights made again", lambda m, x: again(m, x, scores(m, x).softmax(-1)), CAUSAL),
-    Case("weights made again of another softmax", lambda m, x: again(m, x, scores(m, x).softmax(-2)), NOT_CAUSAL),
-    Case("weights made again of half of them", lambda m, x: again(m, x, scores(m, x).softmax(-1), 0.5), NOT_CAUSAL),
-    Case("weights made again with a number", lambda m, x: again(m, x, scores(m, x).softmax(-1), add=0.1), NOT_CAUSAL),
-    Case("weights made again of endless scores", lambda m, x: again(m, x, endless(m, x).softmax(-1)), NOT_CAUSAL),
-    Case("weights divided by another row", by_another_row, NOT_CAUSAL),
     Case("quotient of two numbers", lambda m, x: by_hand(m, x, centred(m, x), 2), NOT_CAUSAL),
     Case("quotient of opposite numbers", opposite, NOT_CAUSAL),
     Case("quotient by an exponent", by_its_exponent, NOT_CAUSAL),

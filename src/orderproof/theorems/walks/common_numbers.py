@@ -7,7 +7,6 @@ Lemma. Let m[i] be a finite number for each row i.
   3. Q (K - n 1^T) = Q K - (Q n) 1^T: keys less a number of each feature give scores less a number of each query.
   4. (a - m) - (b - m) = a - b, and integers a - m and b - m are equal where a and b are.
   5. The sum from an index to the end is that of all elements less the sum before the index.
-  6. softmax_j(s[i, j]) = exp(s[i, j]) f[i], where f is one over the sum of the exponentials of a row.
 So where a softmax along j, or such a quotient, difference or comparison agrees for s, it does for s - m, whether m
 agrees in both runs or not. A mask passes: `(s - m) + mask` is `(s + mask) - m`, and -inf stays -inf. A finite mask that
 replaces scores does not move with m. It is only followed where the scores are ordinary numbers: then its entries have
@@ -76,11 +75,7 @@ def without_common_numbers(call: OpenOperation, rule: Rule, result: OpenFacts) -
         return result
     known = {x: call.context.common[x] for x in call.node.all_input_nodes if x in call.context.common}
     try:
-        found = (
-            _passed(call, known, rule)
-            if known
-            else _from_the_end(call) or _normalised(call, result) or _subtracted(call, rule)
-        )
+        found = _passed(call, known, rule) if known else _from_the_end(call) or _subtracted(call, rule)
         if found is not None:
             call.context.common[call.node] = found
         if known and _cancels(call, known):
@@ -132,14 +127,6 @@ def is_ordinary(fact: OpenFact) -> bool:
     """True if every element is an ordinary number."""
     ranges = fact.ranges()
     return ranges.hidden is FALSE and ranges.unbounded is FALSE
-
-
-def _normalised(call: OpenOperation, result: OpenFact) -> Common | None:
-    """The weights of ordinary scores: exponentials with one over their sum as a factor."""
-    if call.name not in SOFTMAX or not is_ordinary(call.operand) or call.operand.dims != result.dims:
-        return None
-    labels = tuple(None if d == call.dim(1, default=-1) else d for d in range(call.rank))
-    return Common((call.node,), OpenFact(result.dims, call.dtype, call.operand.same), labels, factor=True)
 
 
 def _from_the_end(call: OpenOperation) -> Common | None:
