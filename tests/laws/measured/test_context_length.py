@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orderproof.adapter import ModelOutput
 from orderproof.auditing.decide.measurement import measure_law
+from orderproof.auditing.explain.notes import notes_of_comparisons
 from orderproof.blocks.transformer_adapter import TransformerAdapter, tiny_decoder, tiny_encoder
 from orderproof.laws import find_law
 from orderproof.laws.measured import CachedCalls
@@ -124,3 +125,18 @@ class Latents(TransformerAdapter):
 def test_a_fixed_number_of_latents_is_no_cut() -> None:
     found = ranged(tiny_encoder(of=Latents), ids=False)
     assert not [text for text in broken(found) if "an output for each" in text]
+
+
+class RaisesPastTheEnd(TransformerAdapter):
+    def call(self, tokens: Tensor, *, positions: Tensor | None = None, **options: Any) -> ModelOutput:
+        if tokens.shape[1] > EXAMPLE_LENGTH or (positions is not None and int(positions.max()) >= EXAMPLE_LENGTH):
+            raise RuntimeError("no position there")
+        return super().call(tokens, positions=positions, **options)
+
+
+def test_an_error_past_the_end_is_no_fault_and_no_note() -> None:
+    found = ranged(tiny_encoder("rotary", of=RaisesPastTheEnd))
+    assert found.measurement is not None
+    reasons = {t.reason for t in found.measurement.comparisons if t.float32 is None}
+    assert reasons == {"RuntimeError: no position there"}
+    assert not list(notes_of_comparisons(found))

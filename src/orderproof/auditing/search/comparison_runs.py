@@ -122,7 +122,7 @@ def _run_once(
             raise UnsupportedCallError(SAME_CALL)
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
         unsupported = law.inapplicable_if_unsupported and isinstance(error, UnsupportedCallError)
-        record = ComparisonRecord(description=name, reason=failed_call(error))
+        record = ComparisonRecord(description=name, reason=(failure_reason if law.may_raise else failed_call)(error))
         return ComparisonResult(comparison, length, record, "not_applicable" if unsupported else "undecided")
     expected, actual = pair = (outputs[0], outputs[1])
     least = max(_least_difference(calls.weight_dtype), _least_difference(actual.dtype))

@@ -45,6 +45,7 @@ WRAP_TEST_POSITION = PREFIX_TOKENS + 1  # the position at which a wrap is tested
 class ContextLength(MeasuredLaw):
     """The law of this module."""
 
+    may_raise = True
     of_any_weights = True
     every_length = False
     ignores_length = "it is measured at and past the stated length"

@@ -74,6 +74,7 @@ class MeasuredLaw(Law):
     confirm_in_float64 = True  # a difference is repeated in float64; not if both outputs have the same rounding errors
     refutation_changes_model = False  # a model that breaks the law is not the same afterwards
     ignores_length = ""  # why the law does not use the chosen length; empty if it does
+    may_raise = False  # a call of a comparison may raise, as past the end of a table: that is no fault
     of_any_weights = False  # a program keeps or breaks it with any weights: a large model is compared with others too
     every_length = True  # measured around every threshold; False: the comparisons reach the thresholds by position ids
 
