@@ -20,7 +20,7 @@ from orderproof.auditing.explain.entries import Frame
 from orderproof.auditing.explain.findings import finding_of
 from orderproof.auditing.explain.first_difference import Place, first_difference_place
 from orderproof.auditing.explain.kept_value import kept_value_place
-from orderproof.auditing.record.failed_call import failed_call
+from orderproof.auditing.record.failed_call import failed_law
 from orderproof.auditing.search.comparison_runs import ComparisonResult, control_difference, float64_difference
 from orderproof.auditing.search.lengths import UNSEEN, Watch, merge_lengths, onset, run_at_lengths
 from orderproof.auditing.search.low_rank_calls import LOW_RANK
@@ -82,7 +82,7 @@ def _measure_law(
             watch.begin(law)
             finding = _measure(adapter, law, calls, expected, watch)
     except Exception as error:  # noqa: BLE001 - third-party code: a call may fail in any way
-        finding = _without_result(law, expected, adapter, "undecided", failed_call(error))
+        finding = _without_result(law, expected, adapter, "undecided", failed_law(error))
     return finding.model_copy(update={"seconds": time.perf_counter() - began})
 
 

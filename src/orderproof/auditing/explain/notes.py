@@ -34,11 +34,14 @@ def note_unchecked_mask(context: AuditContext, law: ProvedLaw, findings: Sequenc
         )
 
 
+_OF_ROWS = ("batch_composition", "pooled_padding")  # every model can be called with fewer rows, and with pads
+
+
 def notes_of_comparisons(finding: Finding) -> Iterator[str]:
     """Remarks of comparisons that decide nothing, where they have words of their own."""
     records = finding.measurement.comparisons if finding.measurement is not None and finding.verdict == "held" else ()
     for record in records:
         if record.float32 is not None and record.reason and not record.reason.startswith(record.description):
             yield f"{finding.code} {finding.law}: {record.reason}"
-        elif record.float32 is None and record.reason.startswith(CALL_RAISED):
+        elif finding.law in _OF_ROWS and record.float32 is None and record.reason.startswith(CALL_RAISED):
             yield f"{finding.code} {finding.law}, {record.description}: {record.reason}"
