@@ -34,7 +34,6 @@ from orderproof.models.subject import (
     tensor_sizes,
 )
 from orderproof.models.trial_call import check_trial_call
-from orderproof.recording.captured_graph import leaves_by_name
 from orderproof.recording.restored_state import restored_state
 from orderproof.subject_spec import TOKEN_AXIS_OPTION, Layout
 
@@ -236,17 +235,13 @@ def _left_out_masks_change_nothing(calls: ModuleCalls, module: nn.Module, call: 
 
     inputs = call.inputs()
     with masks_left_out() as found:
-        usual = _tensors(calls.outputs(inputs))
+        usual = calls.tensors(inputs)
     if not found:
         return False
     with eager_branches(module, keeps_masks=True):
-        kept = _tensors(calls.outputs(inputs))
+        kept = calls.tensors(inputs)
     try:
         torch.testing.assert_close(kept, usual, equal_nan=True)
     except AssertionError:
         return False
     return True
-
-
-def _tensors(outputs: object) -> dict[str, torch.Tensor]:
-    return {name: leaf for name, leaf in leaves_by_name(outputs).items() if isinstance(leaf, torch.Tensor)}

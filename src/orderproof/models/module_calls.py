@@ -155,6 +155,11 @@ class ModuleCalls:
         with torch.no_grad(), restored_state(self.module, self.state):
             return self._called([x.clone() for x in inputs])
 
+    def tensors(self, inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """The tensors among the outputs, by name. Raises what the module raises."""
+        leaves = leaves_by_name(as_dictionaries(self.outputs(inputs)))
+        return {name: leaf for name, leaf in leaves.items() if isinstance(leaf, Tensor)}
+
     def called_shapes(self, call: Call) -> tuple[Call, dict[str, CalledShapes]]:
         """The shapes of each output in calls of several sizes, and the call with the axes of rows that were found."""
         base = self.shapes(call.inputs())

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from orderproof import audit
 from orderproof.number_limits import VISIBLE_ROW_ASSUMPTION
 
-TOKENS, VOCABULARY = 7, 5000  # so many that no random id is that of a pad
+TOKENS, VOCABULARY = 7, 5000  # a random id is hardly that of a pad
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # of scores, pads and values
 

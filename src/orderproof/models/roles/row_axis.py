@@ -8,7 +8,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from orderproof.models.call_arguments import as_dictionaries
 from orderproof.models.input_sampling import ExampleInputs
 from orderproof.models.module_calls import Call, ModuleCalls, row_layouts
 from orderproof.models.module_wrappers import AxisMoved
@@ -16,7 +15,7 @@ from orderproof.models.roles.computed_inputs import ComputedInput, square_masks
 from orderproof.models.roles.example_roles import ExampleRoles, example_roles
 from orderproof.models.roles.second_sequences import second_sequences, takes_more
 from orderproof.models.token_axes import axis_of_size
-from orderproof.recording.captured_graph import leaves_by_name
+from orderproof.models.trial_call import check_trial_call
 from orderproof.subject_spec import NO_LAYOUT
 
 NUMBERS, VECTORS = 2, 3  # axes of one number for each token, and of one vector
@@ -104,23 +103,19 @@ def numbers_in_rows(module: nn.Module, examples: ExampleInputs) -> tuple[Example
 def _rows_are_separate(calls: ModuleCalls, call: Call) -> bool:
     """True if each of a few rows alone has the outputs that it has among the others."""
     call = replace(call, rows=ROWS_COMPARED)
+    check_trial_call(calls.name, calls.module, lambda: calls.accepts(call))  # the first call of this module
     if not calls.accepts(call):
         return False
     inputs = call.inputs()
     try:
-        together = _tensors(calls.outputs(inputs))
+        together = calls.tensors(inputs)
         for row in range(ROWS_COMPARED):
             rows = zip(inputs, call.examples.row_axes, strict=True)
-            alone = _tensors(calls.outputs(tuple(x if axis is None else x.narrow(axis, row, 1) for x, axis in rows)))
+            alone = calls.tensors(tuple(x if axis is None else x.narrow(axis, row, 1) for x, axis in rows))
             torch.testing.assert_close(alone, {name: x[row : row + 1] for name, x in together.items()}, equal_nan=True)
     except Exception:  # noqa: BLE001 - the user's forward: anything may come, also another number for a row alone
         return False
     return bool(together)
-
-
-def _tensors(outputs: object) -> dict[str, Tensor]:
-    leaves = leaves_by_name(as_dictionaries(outputs))
-    return {name: leaf for name, leaf in leaves.items() if isinstance(leaf, Tensor)}
 
 
 def _counts_tokens(x: Tensor, rows: int, tokens: int) -> bool:
