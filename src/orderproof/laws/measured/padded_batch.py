@@ -9,6 +9,8 @@ from torch import Tensor
 
 from orderproof.laws.measured.cached_calls import CachedCalls
 
+PADS_OF_OTHERS = (2, 0, 3)  # of the rows after one that has one pad
+
 
 class PaddedBatch(NamedTuple):
     """Padded tokens [row, token, ...] and their mask; position ids are among the arguments if the model takes them."""
@@ -34,6 +36,21 @@ def padded_batch(calls: CachedCalls, *, left: int, right: int = 0, alone: bool) 
         tokens = torch.cat([tokens, calls.sample_tokens(count + pads, rows=1, other=4)])
         mask = torch.cat([mask, torch.ones_like(mask)])
     return PaddedBatch(tokens, mask, row, mask_arguments(calls, mask))
+
+
+def batch_of_lengths(calls: CachedCalls, *, left: int, right: int) -> PaddedBatch:
+    """The first row with padding on one side, among rows of other lengths.
+
+    With one pad, neither the order of all rows by their length nor the reverse is its own inverse for the first row: it
+    comes back as another one where a model sorts rows and does not undo that.
+    """
+    row = padded_batch(calls, left=left, right=right, alone=True)
+    count = row.mask.shape[1]
+    place, pads = torch.arange(count), torch.tensor(PADS_OF_OTHERS).clamp(max=count - 1).unsqueeze(-1)
+    mask = torch.cat([row.mask, place >= pads if left else place < count - pads])
+    tokens = torch.cat([row.tokens, calls.sample_tokens(count, rows=len(pads), other=4)])
+    tokens[~mask] = pad_tokens(calls, count, rows=len(tokens))[~mask]
+    return PaddedBatch(tokens, mask, row.unpadded_row, mask_arguments(calls, mask))
 
 
 def pad_tokens(calls: CachedCalls, count: int, *, rows: int = 1) -> Tensor:

@@ -10,7 +10,7 @@ here, too, where pads have an id and no mask. With pads on the left, position id
 a model that takes none may count pads, if it reads those on the right.
 Source: elementary; broken by a mean over pads, a sum that is divided by the number of all tokens, and by places that
 are counted from the wrong end. A pad that is set to 0 wins a maximum only over negative numbers, so short rows are
-compared too.
+compared too; and rows of several lengths, which a model may sort.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
-from orderproof.laws.measured.padded_batch import mask_arguments, pad_tokens, padded_batch
+from orderproof.laws.measured.padded_batch import batch_of_lengths, mask_arguments, pad_tokens, padded_batch
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Expectation
@@ -83,6 +83,13 @@ class _Output:
         """The outputs without pads and with pads."""
         return self.unpadded(calls), self.padded(calls, side)
 
+    def lengths(self, calls: CachedCalls, side: Side) -> OutputPair:
+        """The outputs of a row without pads and among rows of other lengths."""
+        own = self.of(calls)
+        left, right = (1, 0) if side == "left" else (0, 1)
+        batch = batch_of_lengths(own, left=left, right=right)
+        return own.forward(batch.unpadded_row), own.forward(batch.tokens, **batch.call_arguments)[:1]
+
     def few(self, calls: CachedCalls, side: Side) -> OutputPair:
         """The outputs of short rows without pads and with pads."""
         own = self.of(calls)
@@ -135,7 +142,10 @@ def _comparisons(calls: CachedCalls, output: _Output) -> Iterator[Comparison]:
     served = [side for side in sides if same["content", side] and same["amount", side]]
     needed = calls.adapter.padded_sides or served
     by_id = calls.adapter.marks_pads_by_id  # who pads rows chooses the side
-    kinds = {"content": "other pads", "amount": "no pads", "few": f"no pads in rows of {FEW} tokens"}
+    kinds = {
+        "content": "other pads", "amount": "no pads", "few": f"no pads in rows of {FEW} tokens",
+        "lengths": "no pads in a batch with rows of other lengths",
+    }  # fmt: skip
     for side in sides:
         for what, words in kinds.items():
             skipped = what != "content" and side == "left" and _may_count_pads(calls, output, same)

@@ -114,4 +114,5 @@ LAW = BatchLaw(
         ),
     },
     call_modes_without_theorem=("padded",),
+    call_modes_of_other_masks=("padded right",),  # of several lengths, by which a model may sort its rows
 )
