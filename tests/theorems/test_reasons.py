@@ -37,12 +37,17 @@ def _chunk_by_chunk(m: Program, x: Tensor) -> Tensor:
     return torch.cat(out, 1)
 
 
+def _level_of_one_number(m: Program, x: Tensor) -> Tensor:
+    return x + m.table(torch.bucketize(1, torch.tensor([0, 4, 9])))
+
+
 @pytest.mark.parametrize(
     ("function", "operator", "words"),
     [
         (_unmasked, "aten.softmax.int", "the rules know no mask of these scores"),
         (_may_hide_a_row, "aten.softmax.int", "let each token see itself"),
         (_split_elsewhere, "aten.reshape.default", "keep these dimensions apart"),
+        (_level_of_one_number, "aten.bucketize.Scalar", "a number of the program is between boundaries"),
         (_chunk_by_chunk, "aten.cat.default", "compute all tokens by one operator"),
     ],
 )

@@ -26,7 +26,7 @@ from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.lengths import affordable_thresholds
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
-from orderproof.laws.measured.padded_batch import PaddedBatch, batch_of_lengths, padded_batch
+from orderproof.laws.measured.padded_batch import ROW_AMONG, PaddedBatch, batch_of_lengths, padded_batch
 from orderproof.laws.measured.remedies import OF_PADDED_ROWS
 from orderproof.laws.mixing_kinds import POSITIONS
 from orderproof.records.audit import Remedy
@@ -62,9 +62,7 @@ class BatchComposition(MeasuredLaw):
             yield Comparison(
                 "a longer row in a batch with one padded on the right", partial(_compare_longer, left=0, right=PADS)
             )
-            yield Comparison(
-                "padded on the right in a batch with rows of other lengths", partial(_compare_lengths, left=0, right=1)
-            )
+            yield Comparison("padded on the right in a batch with rows of other lengths", _compare_lengths)
             for pads in _pads_past_thresholds(calls):
                 yield Comparison(
                     f"padded on the right in a batch with a row of {calls.default_length + pads} tokens",
@@ -115,18 +113,18 @@ def _compare_rows(calls: CachedCalls, *, rows: tuple[int, ...]) -> OutputPair:
 
 
 def _compare_padded(calls: CachedCalls, *, left: int, right: int, alone: bool = False) -> OutputPair:
-    return _first_row(calls, padded_batch(calls, left=left, right=right, alone=alone), left)
+    return _alone_and_among(calls, padded_batch(calls, left=left, right=right, alone=alone), left)
 
 
-def _compare_lengths(calls: CachedCalls, *, left: int, right: int) -> OutputPair:
-    return _first_row(calls, batch_of_lengths(calls, left=left, right=right), left)
+def _compare_lengths(calls: CachedCalls) -> OutputPair:
+    return _alone_and_among(calls, batch_of_lengths(calls, left=False), row=ROW_AMONG)
 
 
-def _first_row(calls: CachedCalls, padded: PaddedBatch, left: int) -> OutputPair:
-    """The first row alone and in a padded batch, without its pads."""
+def _alone_and_among(calls: CachedCalls, padded: PaddedBatch, left: int = 0, row: int = 0) -> OutputPair:
+    """The output of a row alone and in a padded batch, without its pads."""
     count = padded.unpadded_row.shape[1]
     expected = calls.default_output[:1] if count == calls.default_length else calls.forward(padded.unpadded_row)
-    actual = calls.forward(padded.tokens, **padded.call_arguments)[:1]
+    actual = calls.forward(padded.tokens, **padded.call_arguments)[row : row + 1]
     return expected, actual[:, left : left + count] if actual.dim() == 3 else actual
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from orderproof.laws.measured.cached_calls import CachedCalls
 
-PADS_OF_OTHERS = (2, 0, 3)  # of the rows after one that has one pad
+PADS_AMONG = (2, 0, 3, 1)  # of the rows of a batch of several lengths
+ROW_AMONG = 2  # the one of them that is compared
 
 
 class PaddedBatch(NamedTuple):
@@ -38,18 +39,21 @@ def padded_batch(calls: CachedCalls, *, left: int, right: int = 0, alone: bool) 
     return PaddedBatch(tokens, mask, row, mask_arguments(calls, mask))
 
 
-def batch_of_lengths(calls: CachedCalls, *, left: int, right: int) -> PaddedBatch:
-    """The first row with padding on one side, among rows of other lengths.
+def batch_of_lengths(calls: CachedCalls, *, left: bool) -> PaddedBatch:
+    """The first row with padding on one side as row `ROW_AMONG`, among rows of other lengths.
 
-    With one pad, neither the order of all rows by their length nor the reverse is its own inverse for the first row: it
-    comes back as another one where a model sorts rows and does not undo that.
+    It is neither the first nor the last row, of which alone a model may read the length. Neither the order of all rows
+    by their length nor the reverse is its own inverse there, so another row comes back where a model sorts its rows and
+    does not undo that.
     """
-    row = padded_batch(calls, left=left, right=right, alone=True)
+    pads = PADS_AMONG[ROW_AMONG]
+    row = padded_batch(calls, left=pads if left else 0, right=0 if left else pads, alone=True)
     count = row.mask.shape[1]
-    place, pads = torch.arange(count), torch.tensor(PADS_OF_OTHERS).clamp(max=count - 1).unsqueeze(-1)
-    mask = torch.cat([row.mask, place >= pads if left else place < count - pads])
-    tokens = torch.cat([row.tokens, calls.sample_tokens(count, rows=len(pads), other=4)])
-    tokens[~mask] = pad_tokens(calls, count, rows=len(tokens))[~mask]
+    place, others = torch.arange(count), torch.tensor(PADS_AMONG).clamp(max=count - 1).unsqueeze(-1)
+    mask = place >= others if left else place < count - others
+    tokens = calls.sample_tokens(count, rows=len(mask), other=4)
+    tokens[~mask] = pad_tokens(calls, count, rows=len(mask))[~mask]
+    tokens[ROW_AMONG] = row.tokens[0]
     return PaddedBatch(tokens, mask, row.unpadded_row, mask_arguments(calls, mask))
 
 

@@ -28,7 +28,7 @@ from orderproof.errors import UnsupportedCallError
 from orderproof.laws.measured.cached_calls import CachedCalls
 from orderproof.laws.measured.controls import replace_every_token
 from orderproof.laws.measured.measured_law import Comparison, MeasuredLaw, OutputPair
-from orderproof.laws.measured.padded_batch import batch_of_lengths, mask_arguments, pad_tokens, padded_batch
+from orderproof.laws.measured.padded_batch import ROW_AMONG, batch_of_lengths, mask_arguments, pad_tokens, padded_batch
 from orderproof.laws.proved.proved_law import evenly_spaced
 from orderproof.recording.execution import relative_difference
 from orderproof.records.audit import Expectation
@@ -86,9 +86,9 @@ class _Output:
     def lengths(self, calls: CachedCalls, side: Side) -> OutputPair:
         """The outputs of a row without pads and among rows of other lengths."""
         own = self.of(calls)
-        left, right = (1, 0) if side == "left" else (0, 1)
-        batch = batch_of_lengths(own, left=left, right=right)
-        return own.forward(batch.unpadded_row), own.forward(batch.tokens, **batch.call_arguments)[:1]
+        batch = batch_of_lengths(own, left=side == "left")
+        among = own.forward(batch.tokens, **batch.call_arguments)[ROW_AMONG : ROW_AMONG + 1]
+        return own.forward(batch.unpadded_row), among
 
     def few(self, calls: CachedCalls, side: Side) -> OutputPair:
         """The outputs of short rows without pads and with pads."""

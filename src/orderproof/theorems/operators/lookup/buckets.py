@@ -29,7 +29,9 @@ BUCKETS = operators("bucketize", "searchsorted")
 def buckets(call: OpenOperation) -> OpenFact:
     """The number of boundaries before each number."""
     given = call.node.args[:2] if call.name == "bucketize" else call.node.args[1::-1]
-    numbers, boundaries = (call.fact(x) for x in given if isinstance(x, Node))
+    if not all(isinstance(x, Node) for x in given):
+        raise NotCovered("a number of the program is between boundaries")
+    numbers, boundaries = map(call.fact, given)
     if len(boundaries.dims) != 1 or call.node.kwargs.get("sorter") is not None:
         raise NotCovered("each row has boundaries of its own")
     counts_equal = call.node.kwargs.get("right", False) is True or call.node.kwargs.get("side") == "right"
