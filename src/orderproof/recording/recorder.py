@@ -174,8 +174,8 @@ class Recorder(OperatorMode):
         if not joined:
             return value
         with self:
-            dim: int = args[1] if len(args) > 1 else 0
-            return value.squeeze(1 + dim % (value.dim() - 1))
+            dim: int = (args[1] if len(args) > 1 else 0) % (value.dim() - 1)
+            return value.squeeze(dim + 1) if value.shape[dim + 1] == 1 else value.flatten(dim, dim + 1)
 
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator without writes on meta tensors, and add it to the graph."""
