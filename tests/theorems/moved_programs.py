@@ -175,6 +175,14 @@ def _equal_of_three(x: Tensor, *, chain: bool) -> Tensor:
     return x + torch.einsum("ijk,bkd->bid", chosen.to(x.dtype), x)
 
 
+def _behind(m: Program, x: Tensor, p: Tensor, *, place: int = -1, start: int | None = None) -> Tensor:
+    """What elements behind the tokens read, by their index from the end."""
+    around = torch.cat([x, m.table.weight[:2].expand(x.shape[0], -1, -1)], 1)
+    mixed = around + (around @ around.mT).softmax(-1) @ around
+    read = mixed[:, place] if start is None else mixed[:, start:].sum(1)
+    return x + read[:, None] + p[..., None]
+
+
 def _branch(m: Program, x: Tensor, p: Tensor, *, first: bool) -> Tensor:
     return -x if bool((p[:, 0] if first else p.amax(1)).max() > 3) else x
 
@@ -209,6 +217,11 @@ CASES = [
     Case("every token alone", lambda m, x, p: m.first(x).where(x > 0, x.clamp(min=-1))),
     Case("attention with a sink", _with_sink),
     Case("tokens between others", _between),
+    Case("element behind the tokens", _behind),
+    Case("first element behind the tokens", lambda m, x, p: _behind(m, x, p, place=-2)),
+    Case("elements behind the tokens", lambda m, x, p: _behind(m, x, p, start=-2)),
+    Case("last of the tokens", lambda m, x, p: _behind(m, x, p, place=-3), equivariant=False),
+    Case("elements from the last token on", lambda m, x, p: _behind(m, x, p, start=-3), equivariant=False),
     Case("memory written in parts", _written_in_parts),
     Case("scores of each token itself", _own_scores),
     Case("scores of neighbours", lambda m, x, p: _own_scores(m, x, p, offset=1), equivariant=False),

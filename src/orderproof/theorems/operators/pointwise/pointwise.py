@@ -31,6 +31,7 @@ from orderproof.theorems.walks.operator_rules import operators
 
 ANY_POINTWISE = operators(
     "<pointwise>", "to", "_to_copy", "type_as", "contiguous", "lift_fresh", "real", "imag", "alias", "detach", "clone",
+    "_conj", "resolve_conj",
     "__and__", "__or__", "__xor__", "softplus", "polar", "complex", "prelu", "_prelu_kernel", "log_sigmoid", "multiply",
     "divide", "subtract", "where", "masked_fill", "clamp", "clip",
 )  # fmt: skip
