@@ -50,10 +50,10 @@ Of the third round, with what each would need; no rule was tried for these:
 - `rows_compared_with_each_other` violates its law; its output has two axes of rows, and the audit asks which it is.
 - `largest_after_a_number_is_added` violates its law, and the search finds no witness.
 
-`experts_choose_the_best_tokens`, `ranks_as_positions` and `nearest_neighbours_gathered` keep their law only where no two
-scores are equal. Of equal scores `topk` and `argsort` take the one that comes first. Runs with two equal tokens, or with
-tokens at equal distances, violate it; the truth was checked by runs without them, and the search draws none. So no rule
-was written, and these claims are to be called violated once a witness is searched among equal tokens.
+`experts_choose_the_best_tokens`, `ranks_as_positions` and `nearest_neighbours_gathered` keep their law only where no
+two scores are equal: of equal scores `topk` and `argsort` choose by the index. Runs with two equal tokens, or with
+tokens at equal distances, violate the law. The truth was checked by runs without them, and the search draws none. So no
+rule was written; the claims are to be called violated once a witness is searched among equal tokens.
 
 Of the loops that are recorded for one length:
 

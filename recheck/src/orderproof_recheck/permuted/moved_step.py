@@ -185,8 +185,9 @@ def check_value(step: Step, claim: MovedFact, value: Value) -> None:
     Distinct tokens are distinct after a permutation: the value of `x0 == x1` is that of `p(x0) == p(x1)`.
     """
     runs = _runs(step, 0, claim, TRUE, {}, in_any_order=False)
-    moved = [(index(k), runs.second.term(index(k))) for k, m in enumerate(claim.motions) if isinstance(m, Moved)]
-    distinct = every(*(implies(equal(p, q), equal(x, y)) for (x, p), (y, q) in combinations(moved, 2)))
+    moved = [(m, index(k), runs.second.term(index(k))) for k, m in enumerate(claim.motions) if isinstance(m, Moved)]
+    pairs = [(one, other) for one, other in combinations(moved, 2) if one[0] == other[0]]  # after as many others
+    distinct = every(*(implies(equal(p, q), equal(x, y)) for (_, x, p), (_, y, q) in pairs))
     _check_value(runs, every(claim.where, distinct), value)
 
 

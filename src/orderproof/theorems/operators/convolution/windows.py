@@ -40,8 +40,7 @@ def windows(width: Any, stride: Any, padding: Any, dilation: Any, places: int) -
     A width may be an open size.
     """
     each = []
-    for value in (width, stride, padding, dilation):
-        known = int | Term if value is width else int
+    for value, known in ((width, int | Term), (stride, int), (padding, int), (dilation, int)):
         values = list(value) if isinstance(value, list | tuple) else [value]
         values = values * places if len(values) == 1 else values
         if len(values) != places or not all(isinstance(v, known) for v in values):
