@@ -165,6 +165,37 @@ def _row_ahead(m: Program, x: Tensor) -> Tensor:
     return _row_by_row(m, x, ahead=1)
 
 
+def _joined_pairs(m: Program, x: Tensor, *, late: bool = False) -> Tensor:
+    """Each iteration adds two tensors to what is joined."""
+    state, outputs = torch.zeros(x.shape[0], WIDTH), []
+    for token in x.unbind(1):
+        state = state + token
+        outputs.append(torch.stack([state, token], 1))
+    pairs = torch.cat(outputs, dim=1)
+    return pairs[:, x.shape[1] :] if late else pairs[:, : x.shape[1]]
+
+
+def _joined_chunks(m: Program, x: Tensor, *, own: bool = False) -> Tensor:
+    """Each chunk reads the state of those before it, or its own one, and is joined with them."""
+    chunks, state, outputs = in_chunks(x), torch.zeros(x.shape[0], 1, WIDTH), []
+    for c in range(chunks.shape[1]):
+        after = torch.tanh(state + m.first(chunks[:, c]).sum(1, keepdim=True))
+        outputs.append(chunks[:, c].cumsum(1) + (after if own else state))
+        state = after
+    return torch.cat(outputs, 1)[:, : x.shape[1]]
+
+
+def _trend(m: Program, x: Tensor, *, place: int = 0) -> Tensor:
+    """A level and its trend: an iteration keeps the level before for itself."""
+    level, trend, outputs = x[:, place], torch.zeros_like(x[:, 0]), []
+    for i in range(x.shape[1]):
+        before = level
+        level = 0.4 * x[:, i] + 0.6 * (level + trend)
+        trend = 0.2 * (level - before) + 0.8 * trend
+        outputs.append(level + trend)
+    return torch.stack(outputs, 1)
+
+
 LOOPS = [
     Case("a recurrence whose outputs are stacked", _stacked, BOTH),
     Case("a recurrence that writes its outputs", _written, BOTH),
@@ -178,10 +209,21 @@ LOOPS = [
     Case("a recurrence from the last token on", _backwards, frozenset({"batch"})),
     Case("a state after a loop", _last_state, frozenset({"batch"})),
     Case("a loop that mixes rows", _rows, frozenset({"causal"})),
+    Case("a loop whose iterations add pairs", _joined_pairs, BOTH),
+    Case("a loop whose later pairs are read", lambda m, x: _joined_pairs(m, x, late=True), frozenset({"batch"})),
+    Case("a level and its trend", _trend, BOTH),
+    Case("a trend that begins with the last level", lambda m, x: _trend(m, x, place=-1), frozenset({"batch"})),
+    Case(
+        "chunks that are joined with their own state",
+        lambda m, x: _joined_chunks(m, x, own=True),
+        frozenset({"batch"}),
+        least=5,
+    ),
     Case("a loop over whole chunks", _of_whole_chunks, frozenset({"batch"}), least=5),
 ]
 IN_CHUNKS = [
     Case("a loop over chunks", _of_chunks, BOTH, least=5),
+    Case("a loop over chunks that are joined", _joined_chunks, BOTH, least=5),
     Case("rows that are corrected one after another", _row_by_row, BOTH, least=5),
     Case("rows that are corrected by the next one", _row_ahead, frozenset({"batch"}), least=5),
     Case("triangular systems", _solved, BOTH, least=5),
@@ -255,15 +297,6 @@ def _index_after(m: Program, x: Tensor) -> Tensor:
     return x[:, i : i + 1] + state[:, None] + x
 
 
-def _joined_pairs(m: Program, x: Tensor) -> Tensor:
-    """Each iteration adds two tensors to what is joined."""
-    state, outputs = torch.zeros(x.shape[0], WIDTH), []
-    for token in x.unbind(1):
-        state = state + token
-        outputs.append(torch.stack([state, token], 1))
-    return torch.cat(outputs, dim=1)[:, : x.shape[1]]
-
-
 def _list_of_parts(m: Program, x: Tensor) -> Tensor:
     """The parts are put into a list first."""
     state, outputs = torch.zeros(x.shape[0], WIDTH), []
@@ -273,7 +306,36 @@ def _list_of_parts(m: Program, x: Tensor) -> Tensor:
     return torch.stack(outputs, dim=1)
 
 
+def _level_before(m: Program, x: Tensor) -> Tensor:
+    """An iteration reads what the one before it kept."""
+    level = before = x[:, 0]
+    for i in range(x.shape[1]):
+        level = 0.4 * x[:, i] + 0.6 * before
+        before = level * 2 if i else level
+    return x + level[:, None]
+
+
+def _level_of_some(m: Program, x: Tensor) -> Tensor:
+    """An iteration may read a name that it gave no value."""
+    level = x[:, 0]
+    before = level * 2
+    for i in range(x.shape[1]):
+        if i < 5:
+            before = level
+        level = 0.4 * x[:, i] + 0.6 * (level + before)
+    return x + level[:, None]
+
+
+def _level_after(m: Program, x: Tensor) -> Tensor:
+    """The level before the last one is read after the loop."""
+    level, before = x[:, 0], x[:, 0] * 2
+    for i in range(x.shape[1]):
+        before = level
+        level = 0.4 * x[:, i] + 0.6 * (level + before)
+    return x + level[:, None] + before[:, None]
+
+
 NOT_OPEN = [
     _two_states, _counted, _branched, _sliced_list, _left_early, _changed_list, _last_of_the_body,
-    _index_after, _joined_pairs, _list_of_parts,
+    _index_after, _list_of_parts, _level_before, _level_of_some, _level_after,
 ]  # fmt: skip

@@ -154,6 +154,35 @@ def _groups(m: Program, x: Tensor, p: Tensor, *, written: str = "sum") -> Tensor
     return x + totals.gather(1, places)
 
 
+def _by_pairs(m: Program, x: Tensor, p: Tensor, pairs: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Attention along edges, and those that the indices of a pair of tokens give."""
+    scores, place = m.first(x) @ m.second(x).mT, _index_of(x)
+    seen = (scores > 0) | (scores.mT > 0) | pairs(place[:, None], place)
+    return scores.masked_fill(~seen, -1e9).softmax(-1) @ x + p[..., None]
+
+
+def _with_eye(m: Program, x: Tensor, p: Tensor) -> Tensor:
+    """A graph in which each token is its own neighbour, by degrees."""
+    edges = torch.sigmoid(m.first(x) @ m.first(x).mT) * (1 - torch.eye(x.shape[1])) + torch.eye(x.shape[1])
+    degrees = edges.sum(-1).rsqrt()
+    return degrees[..., None] * edges * degrees[:, None] @ x + p[..., None]
+
+
+def _equal_of_three(x: Tensor, *, chain: bool) -> Tensor:
+    """Sums over triples of tokens of which some are the same token."""
+    i, j, k = (_index_of(x).view([-1 if d == a else 1 for d in range(3)]) for a in range(3))
+    chosen = (i == j) & (j != k) if chain else (i == j) & (j < k)
+    return x + torch.einsum("ijk,bkd->bid", chosen.to(x.dtype), x)
+
+
+def _behind(m: Program, x: Tensor, p: Tensor, *, place: int = -1, start: int | None = None) -> Tensor:
+    """What elements behind the tokens read, by their index from the end."""
+    around = torch.cat([x, m.table.weight[:2].expand(x.shape[0], -1, -1)], 1)
+    mixed = around + (around @ around.mT).softmax(-1) @ around
+    read = mixed[:, place] if start is None else mixed[:, start:].sum(1)
+    return x + read[:, None] + p[..., None]
+
+
 def _branch(m: Program, x: Tensor, p: Tensor, *, first: bool) -> Tensor:
     return -x if bool((p[:, 0] if first else p.amax(1)).max() > 3) else x
 
@@ -188,6 +217,11 @@ CASES = [
     Case("every token alone", lambda m, x, p: m.first(x).where(x > 0, x.clamp(min=-1))),
     Case("attention with a sink", _with_sink),
     Case("tokens between others", _between),
+    Case("element behind the tokens", _behind),
+    Case("first element behind the tokens", lambda m, x, p: _behind(m, x, p, place=-2)),
+    Case("elements behind the tokens", lambda m, x, p: _behind(m, x, p, start=-2)),
+    Case("last of the tokens", lambda m, x, p: _behind(m, x, p, place=-3), equivariant=False),
+    Case("elements from the last token on", lambda m, x, p: _behind(m, x, p, start=-3), equivariant=False),
     Case("memory written in parts", _written_in_parts),
     Case("scores of each token itself", _own_scores),
     Case("scores of neighbours", lambda m, x, p: _own_scores(m, x, p, offset=1), equivariant=False),
@@ -202,6 +236,22 @@ CASES = [
     Case("mask by index that hides nothing", lambda m, x, p: attend(m, x, (_index_of(x) >= 0)[None, :])),
     Case("table of one number", lambda m, x, p: attend(m, x, m.triangle[-1:, : x.shape[1]])),
     Case("memory written for one token", lambda m, x, p: _write_first(x, p), equivariant=False),
+    Case("edges to the token itself", lambda m, x, p: _by_pairs(m, x, p, lambda i, j: i == j)),
+    Case("edges to all other tokens", lambda m, x, p: _by_pairs(m, x, p, lambda i, j: ~(i != j) ^ (j == i + 0))),
+    Case("graph of an identity matrix", _with_eye),
+    Case("triples of tokens", lambda m, x, p: _equal_of_three(x, chain=True) + p[..., None]),
+    Case("triples of tokens in order", lambda m, x, p: _equal_of_three(x, chain=False) + p[..., None],
+         equivariant=False),
+    Case("edges to the next token", lambda m, x, p: _by_pairs(m, x, p, lambda i, j: i == j + 1), equivariant=False),
+    Case("edges to earlier tokens", lambda m, x, p: _by_pairs(m, x, p, lambda i, j: i >= j), equivariant=False),
+    Case("edges of the first token to itself", lambda m, x, p: _by_pairs(m, x, p, lambda i, j: (i == j) & (j == 0)),
+         equivariant=False),
+    Case("edges to the token at the other end", lambda m, x, p: _by_pairs(
+        m, x, p, lambda i, j: i + j == x.shape[1] - 1), equivariant=False),
+    Case("identity matrix times other weights", lambda m, x, p: (x @ m.table.weight[: x.shape[1]].mT
+         * torch.eye(x.shape[1])) @ x, equivariant=False),
+    Case("identity matrix that is a slice", lambda m, x, p: _by_pairs(
+        m, x, p, lambda i, j: torch.eye(x.shape[1] + 1)[1:, :-1] > 0), equivariant=False),
     Case("index of the token", lambda m, x, p: x + _index_of(x)[:, None], equivariant=False),
     Case("table by index", lambda m, x, p: x + m.table(_index_of(x)), equivariant=False),
     Case("table by slice", lambda m, x, p: x + m.table.weight[: x.shape[1]], equivariant=False),

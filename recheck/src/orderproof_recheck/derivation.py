@@ -119,7 +119,7 @@ def _reasons(step: Mapping[str, Any], recording: Mapping[str, Any], entries: Map
         constants, causal = entries[step["node"]]
         yield f"order is taken out here: {', '.join([*constants, *['the causal mask'] * causal])}"
     if step["node"] in recording["everywhere"]:
-        yield "it is true everywhere, or false everywhere, by its value"
+        yield "by its value at each index"
     for size in step["reordered"]:
         yield f"each row has {term_text(read_term(size))} elements, which run 2 takes in the order of p"
 

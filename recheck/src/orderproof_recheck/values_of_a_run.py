@@ -51,6 +51,7 @@ FOLLOWED = frozenset({
     "unsqueeze", "squeeze", "transpose", "permute", "t", "mT", "expand", "expand_as", "view", "reshape", "_unsafe_view",
     "flatten", "unflatten", "slice", "select", "narrow", "repeat", "flip", "cat", "stack", "constant_pad_nd", "pad",
     "tril", "triu", "alias", "clone", "contiguous", "detach", "lift_fresh", "movedim", "swapaxes", "view_as",
+    "repeat_interleave",
     "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "__and__", "bitwise_and", "logical_and", "__or__",
     "bitwise_or", "logical_or", "__xor__", "bitwise_xor", "logical_xor", "where", "masked_fill", "to", "_to_copy",
     "type_as", "add", "sub", "rsub", "mul", "div", "neg", "abs", "maximum", "minimum", "log", "exp", "clamp",

@@ -7,7 +7,7 @@ that are not operators: `numpy`, `tolist`, `repr`, pickling, the address and the
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from orderproof.recording.constants import is_constant
 from orderproof.recording.eager_check import hidden_from_profile
 from orderproof.recording.flex_attention import call_as_operators, is_flex_attention
 from orderproof.recording.recorded_graph import RecordedGraph
+from orderproof.recording.sizes_as_integers import with_open_sizes
 
 _READS = {
     "numpy", "__array__", "tolist", "data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage",
@@ -75,12 +76,18 @@ class EagerView(TorchFunctionMode):
             return _from_data(func, args, kwargs, self.device)
         if name in _INDEXING and args[0].is_meta:
             return index_as_recorded(func, args, fills=self.device.type == "cpu")
+        found = self._with_open_sizes(name, args, kwargs)
+        return func(*args, **kwargs) if found is None else found
+
+    def _with_open_sizes(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The result of a function that torch would call with numbers for open sizes; None for another call."""
+        if self.recorded.open_call is not None and (same := with_open_sizes(name, args, kwargs)) is not None:
+            return same(*args, **kwargs)
         loops = self.recorded.loops
         if name == "unbind" and loops is not None and isinstance(args[0], Tensor) and not kwargs.keys() - {"dim"}:
             dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
-            if (parts := loops.unbind(args[0], dim, sys._getframe(1))) is not None:
-                return parts
-        return func(*args, **kwargs)
+            return loops.unbind(args[0], dim, sys._getframe(2))
+        return None
 
     def _ask_for_layout(self, tensor: Tensor, name: str) -> None:
         """Give up an open recording in which the layout of a result decides, which is known for the example only."""

@@ -144,6 +144,9 @@ class OpenRange:
 
         _, before, after = self.locals
         for name in {**before, **after}:
+            values = before.get(name), after.get(name)
+            if name in self.source.own and all(value is not None and value[0] == "tensor" for value in values):
+                continue  # whatever it holds, the next iteration does not read it
             if name not in before or name not in after or later(before[name]) != after[name]:
                 self.loops.recorded.refuse(f"an iteration of a loop of open length leaves another {name}")
 
@@ -386,7 +389,7 @@ class Loops:
     def stack(self, tensors: Any, dim: int = 0, *, joined: bool = False) -> tuple[Node, Tensor] | None:
         """The node of `torch.stack` of a list that a loop fills, and its meta tensor; None for another list.
 
-        `joined`: of `torch.cat` of such a list, whose tensors have one element along the dimension.
+        `joined`: of `torch.cat` of such a list, as the stack before two of its dimensions become one.
         """
         if not isinstance(tensors, list | tuple) or len(tensors) < 2:
             return None
@@ -394,8 +397,6 @@ class Loops:
             nodes = self.recorded.node_of(tensors[-2]), self.recorded.node_of(tensors[-1])
             if nodes in loop.lists and _stacks_itself(loop.frame):
                 last = tensors[-1]
-                if joined and last.shape[dim] != 1:
-                    self.recorded.refuse("a loop of open length joins tensors of several elements")
                 dim = dim % (last.dim() + (not joined))
                 shape = [*last.shape[:dim], loop.count, *last.shape[dim:]]
                 value = torch.empty(shape, dtype=last.dtype, device=META)

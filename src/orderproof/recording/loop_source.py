@@ -28,10 +28,12 @@ class LoopSource:
 
     Attributes:
         filled: Names of lists to which each iteration appends one tensor, and which are read by `stack` only.
+        own: Names that each iteration gives a value before it reads them, and that nothing reads outside of the loop.
 
     """
 
     filled: frozenset[str]
+    own: frozenset[str] = frozenset()
 
 
 @cache
@@ -60,7 +62,26 @@ def loop_source(code: CodeType, line: int, *, over: Over = "range") -> LoopSourc
     filled = frozenset(str(_appended(n)) for n in appends)
     if len(filled) != len(appends) or not all(_is_only_filled(tree, loop, name) for name in filled):
         return None
-    return LoopSource(filled)
+    return LoopSource(filled, _own_names(tree, loop))
+
+
+def _own_names(tree: ast.Module, loop: ast.For) -> frozenset[str]:
+    """Names that each iteration gives a value before it reads them, and that nothing reads outside of the loop."""
+    inside = {n for statement in loop.body for n in ast.walk(statement)}
+    read_outside = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n not in inside}
+    read_outside |= {name for n in ast.walk(tree) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+    seen: set[str] = set()
+    own: set[str] = set()
+    for statement in loop.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in seen:
+                own |= set() if name in _names(value) else {name}
+        seen |= _names(statement)
+    return frozenset(own - read_outside)
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
 
 
 def _runs_over(loop: ast.For, over: Over) -> bool:

@@ -33,6 +33,7 @@ from orderproof.recording.operator_names import is_of_torch, operator_name
 from orderproof.recording.program import Program
 from orderproof.recording.recorded_graph import META, SAME_VALUE, Alias, RecordedGraph
 from orderproof.recording.running_statistics import hidden_write
+from orderproof.recording.sizes_as_integers import one_hot
 from orderproof.recording.source import innermost_line
 
 _ATEN = torch.ops.aten
@@ -174,8 +175,8 @@ class Recorder(OperatorMode):
         if not joined:
             return value
         with self:
-            dim: int = args[1] if len(args) > 1 else 0
-            return value.squeeze(1 + dim % (value.dim() - 1))
+            dim: int = (args[1] if len(args) > 1 else 0) % (value.dim() - 1)
+            return value.squeeze(dim + 1) if value.shape[dim + 1] == 1 else value.flatten(dim, dim + 1)
 
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator without writes on meta tensors, and add it to the graph."""
@@ -225,7 +226,7 @@ def _decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
     """The decomposition of an operator that has no rule; None if it has one, or cannot be decomposed."""
     name = operator_name(func)
     if name == "one_hot":
-        return _one_hot
+        return one_hot
     if name == "take_along_dim":
         return _take_along_dim
     if name in quantization.BY_PARTS:
@@ -254,11 +255,6 @@ def _has_open_result(func: OpOverload) -> bool:
 def _has_classes(name: str, args: tuple[Any, ...]) -> bool:
     """True of a one-hot encoding with a number of classes, which is its size whatever the indices are."""
     return name == "one_hot" and len(args) > 1 and args[1] > 0
-
-
-def _one_hot(index: Tensor, classes: int) -> Tensor:
-    """A one-hot encoding where no index is out of range, for which the operator raises."""
-    return (index.unsqueeze(-1) == torch.arange(classes, device=index.device)).to(torch.int64)
 
 
 def _take_along_dim(x: Tensor, index: Tensor, dim: int | None = None) -> Tensor:

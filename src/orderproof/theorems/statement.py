@@ -13,6 +13,7 @@ from orderproof.logic.terms import (
     at_most,
     conjunction,
     equal,
+    floor_division,
     holds,
     less,
     negation,
@@ -162,6 +163,9 @@ def token_places(indices: Sequence[tuple[Term, Term]]) -> Iterator[Term]:
 
 def chunk_axis(size: Term) -> tuple[int, int] | None:
     """The width of the chunks of tokens that an axis of this size counts, and how many more it has; None without."""
+    pairs = size - TOKENS  # the tokens less half of them, rounded down: pairs of `n + n % 2` tokens
+    if len(pairs.summands) == 1 and pairs.summands[0] == (floor_division(TOKENS, 2).summands[0][0], -1):
+        return 2, pairs.constant
     if len(size.summands) != 1:
         return None
     atom, factor = size.summands[0]

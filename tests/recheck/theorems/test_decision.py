@@ -143,6 +143,9 @@ def test_it_refutes_only_what_z3_does_not_satisfy_in_many_formulas() -> None:
         (equal(floor_of(X, 4), floor_of(Y, 4)), at_most(X - Y, 3), True),
         (TRUE, at_most(if_else(less(X, 0), integer(0), X), X), False),
         (at_most(0, X), at_most(if_else(less(X, 0), integer(0), X), X), True),
+        (every(less(0, X), at_most(X, 4)), opposite(equal(remainder_of(floor_of(X * -1, 4) * -1, 4), 0)), True),
+        (every(less(0, X), at_most(X, 16)), opposite(equal(remainder_of(floor_of(X * -1, 4) * -1, 4), 0)), False),
+        (every(at_most(X, Y * 4), at_most(Y * 4, X + 2)), FALSE, False),
     ],
 )
 def test_known_answers(premise: Formula, conclusion: Formula, follows: bool) -> None:

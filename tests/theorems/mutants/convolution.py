@@ -15,6 +15,13 @@ MUTANTS = [
             quick=True,
         ),
         M(
+            "zero_weights_of_large_numbers",
+            "weight is not None and loose is FALSE",
+            "weight is not None",
+            program="taps of large numbers",
+            quick=True,
+        ),
+        M(
             "padding_forgotten",
             "own * self.stride - self.padding + tap * self.dilation",
             "own * self.stride + tap * self.dilation",

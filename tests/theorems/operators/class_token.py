@@ -37,8 +37,12 @@ MOVED_PROGRAMS = [
 MUTANTS = [
     *mutants_of(
         "theorems.operators.movement.parts",
-        M("token_after_the_class_token", "index < axes[0].before", "index <= axes[0].before",
+        M("token_after_the_class_token", "index < axis.before", "index <= axis.before",
           program="moved: token after the class token read"),
+        M("last_token_behind_the_tokens", "-index <= behind.constant", "-index <= behind.constant + 1",
+          program="moved: last of the tokens"),
+        M("range_from_the_last_token_on", "behind.constant >= 0", "behind.constant >= -1",
+          program="moved: elements from the last token on"),
     ),
     *mutants_of(
         "theorems.operators.composition.concatenation",

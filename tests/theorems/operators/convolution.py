@@ -60,7 +60,44 @@ def weak_mask(m: Program, x: Tensor) -> Tensor:
     return (m.first(x) @ m.second(x).mT + F.adaptive_avg_pool1d(mask, 1)).softmax(-1) @ m.third(x)
 
 
+def masked_taps(m: Program, x: Tensor, seen: list[float], *, groups: int = WIDTH) -> Tensor:
+    """A convolution around each token, whose weights are multiplied by a mask of taps."""
+    weight = m.depthwise.weight if groups == WIDTH else m.first.weight[..., None].expand(-1, -1, 3)
+    return F.conv1d(x.mT, weight * torch.tensor(seen), padding=1, groups=groups).mT
+
+
+def masked_by_channel(m: Program, x: Tensor) -> Tensor:
+    """Only the weights of the first channel are masked."""
+    mask = torch.ones(WIDTH, 1, 3)
+    mask[0, :, 2] = 0
+    return F.conv1d(x.mT, m.depthwise.weight * mask, padding=1, groups=WIDTH).mT
+
+
+def masked_taps_of_large_numbers(m: Program, x: Tensor) -> Tensor:
+    """Zero times a number that may be infinite is none."""
+    large = torch.where(x > 1, float("inf"), x)
+    weight = m.depthwise.weight * torch.tensor([1.0, 1.0, 0.0])
+    return F.conv1d(large.mT, weight, padding=1, groups=WIDTH).mT.isnan().to(x.dtype)
+
+
+def long_filter(m: Program, x: Tensor, *, ahead: int = 0, flipped: bool = True) -> Tensor:
+    """A convolution with as many taps as there are tokens."""
+    n = x.shape[1]
+    lags = torch.arange(n).flip(0) if flipped else torch.arange(n)
+    kernel = torch.exp(-m.sink.abs() * lags)[None, None].expand(WIDTH, 1, n)
+    return F.conv1d(F.pad(x.mT, (n - 1, ahead)), kernel, groups=WIDTH)[..., ahead:].mT
+
+
 PROGRAMS = [
+    _case("taps up to the own token", lambda m, x: masked_taps(m, x, [1.0, 1.0, 0.0]), "causal", "batch"),
+    _case("taps of all channels", lambda m, x: masked_taps(m, x, [1.0, 1.0, 0.0], groups=1), "causal", "batch"),
+    _case("taps from the own token on", lambda m, x: masked_taps(m, x, [0.0, 1.0, 1.0]), "batch"),
+    _case("small taps", lambda m, x: masked_taps(m, x, [1.0, 1.0, 1e-3]), "batch"),
+    _case("taps of one channel", masked_by_channel, "batch"),
+    _case("taps of large numbers", masked_taps_of_large_numbers, "batch"),
+    _case("filter as long as the tokens", long_filter, "causal", "batch"),
+    _case("filter that begins with the next token", lambda m, x: long_filter(m, x, ahead=1), "batch"),
+    _case("filter of lags that grow", lambda m, x: long_filter(m, x, flipped=False), "causal", "batch"),
     _case("means of windows of features", lambda m, x: F.avg_pool1d(x, 2, 1), "causal", "batch"),
     _case("largest of three with places", largest_of_three, "causal", "batch"),
     _case("largest token of a window before", lambda m, x: pooled(F.pad(x, (0, 0, 2, 0))), "causal", "batch"),

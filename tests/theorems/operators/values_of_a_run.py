@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from tests.diagnosis.mutants.engine import M, mutants_of
 from tests.theorems.programs import Case, Program, attend, lower
@@ -80,7 +81,21 @@ def token_of_a_choice(m: Program, x: Tensor) -> Tensor:
     return torch.where(large, m.first(x), m.second(x))
 
 
+def blocks(m: Program, x: Tensor, others: int | None) -> Tensor:
+    """Attention to the best block of keys before that of the query, and to a block counted from its own."""
+    i, size = torch.arange(x.shape[1]), 2
+    means = F.pad(m.second(x), (0, 0, 0, -x.shape[1] % size)).unflatten(1, (-1, size)).mean(2)
+    own, block = i[:, None] // size, torch.arange(means.shape[1])
+    scores = (m.first(x) @ means.mT).masked_fill(block >= own, -1e9)
+    chosen = (scores >= scores.amax(-1, keepdim=True)) & (block < own)
+    chosen = chosen if others is None else chosen | (block == own + others)
+    return attend(m, x, chosen.repeat_interleave(size, -1)[..., : x.shape[1]] & lower(x), fill=-1e9)
+
+
 PROGRAMS = [
+    Case("best block and the own one", lambda m, x: blocks(m, x, 0), CAUSAL, least=5),
+    Case("best block before the own one", lambda m, x: blocks(m, x, None), NOT_CAUSAL, least=5),
+    Case("best block and the next one", lambda m, x: blocks(m, x, 1), NOT_CAUSAL, least=5),
     Case("documents of tokens", lambda m, x: among(m, x, ids(x)), CAUSAL),
     Case("documents of separators", counted_before_separators, CAUSAL),
     Case("documents by a difference", by_a_difference, CAUSAL),

@@ -46,8 +46,27 @@ Of the third round, with what each would need; no rule was tried for these:
 - `last_valid_value_filled_forward`: that an index by `cummax` of places is no later place.
 - `flattened_tokens_reduced_by_row`: `scatter_reduce` at known places, as `index_add` has it.
 - `gru_of_packed_rows`: a packed sequence, whose lengths are numbers.
+- `nearest_earlier_neighbours`: that a place among the nearest has a weight of zero where it is that of a later token.
 - `rows_compared_with_each_other` violates its law; its output has two axes of rows, and the audit asks which it is.
-- `largest_after_a_number_is_added` violates its law, and the search finds no witness."""
+- `largest_after_a_number_is_added` violates its law, and the search finds no witness.
+
+`experts_choose_the_best_tokens`, `ranks_as_positions` and `nearest_neighbours_gathered` keep their law only where no
+two scores are equal: of equal scores `topk` and `argsort` choose by the index. Runs with two equal tokens, or with
+tokens at equal distances, violate the law. The truth was checked by runs without them, and the search draws none. So no
+rule was written; the claims are to be called violated once a witness is searched among equal tokens.
+
+Of the loops that are recorded for one length:
+
+- A tensor grows with the index (`cache_grown_token_by_token`, `cache_cut_to_a_window`, `rows_filled_in_a_loop`,
+  `attention_over_outputs_so_far`, `keys_of_slices_up_to_each_query`, `delta_rule_by_a_triangle`): a loop of open length
+  has one shape for all of its iterations.
+- The remainder of the index chooses a branch or a place in a list (`outputs_fed_back_at_some_steps`,
+  `level_and_season_in_a_loop`, `chunks_of_a_stream_and_a_triangle`): iterations run other operators.
+- The last part is shorter than the others (`states_passed_between_chunks`, `weights_updated_for_each_chunk`). With
+  `F.pad` to a multiple of the size, as in `retention_by_chunks`, such a module has a theorem.
+- Lists are made of parts, by a comprehension or of the last outputs (`lstm_written_out`, `comprehension`,
+  `bias_of_rotated_tables`, `last_three_outputs_fed_back`): only lists that a `for` statement fills are followed.
+- `indices_of_a_triangle`: `tril_indices` of n tokens has n (n + 1) / 2 places, which is no size of the logic."""
 LATER_ROUNDS = {  # the files of each round but the first
     "second round": {"caches", "experts", "positions", "spans", "states", "variants"},
     "third round": {

@@ -71,12 +71,16 @@ def _eliminate(rows: list[Row]) -> None:
     while tight:
         above: dict[Atom, int] = {}
         below: dict[Atom, int] = {}
+        multiples: set[Atom] = set()
         for key in tight:
             for atom, factor in key:
                 side = above if factor > 0 else below
                 side[atom] = side.get(atom, 0) + 1
+                if abs(factor) > 1:
+                    multiples.add(atom)
         atoms = above.keys() | below.keys()
-        chosen = min(atoms, key=lambda a: (above.get(a, 0) * below.get(a, 0), a.order))
+        # Without an atom that has other factors than one, integers are forgotten: 1 <= 4 x <= 3. So it comes last.
+        chosen = min(atoms, key=lambda a: (a in multiples, above.get(a, 0) * below.get(a, 0), a.order))
         rest: list[Row] = []
         upper: list[Row] = []
         lower: list[Row] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from orderproof_recheck.facts import Axes, Cases, Value, axis, index
 from orderproof_recheck.logic.formulas import (
@@ -176,6 +177,18 @@ def _check_value(runs: _Runs, where: Formula, value: Value) -> None:
     conditions = [c for c, _ in value.pairs] if isinstance(value, Cases) else [value]
     for condition in conditions:
         _check_invariant(runs, where, condition)
+
+
+def check_value(step: Step, claim: MovedFact, value: Value) -> None:
+    """Raise `CertificateError` unless a constant of this value is the same at the indices that the claim says.
+
+    Distinct tokens are distinct after a permutation: the value of `x0 == x1` is that of `p(x0) == p(x1)`.
+    """
+    runs = _runs(step, 0, claim, TRUE, {}, in_any_order=False)
+    moved = [(m, index(k), runs.second.term(index(k))) for k, m in enumerate(claim.motions) if isinstance(m, Moved)]
+    pairs = [(one, other) for one, other in combinations(moved, 2) if one[0] == other[0]]  # after as many others
+    distinct = every(*(implies(equal(p, q), equal(x, y)) for (_, x, p), (_, y, q) in pairs))
+    _check_value(runs, every(claim.where, distinct), value)
 
 
 def _permuted_tokens(*formulas: Formula) -> Iterator[Formula]:

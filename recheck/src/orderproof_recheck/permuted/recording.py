@@ -2,8 +2,9 @@
 
 A step has a fact with the motion of each axis. Two further lists say what a step may use besides its operands:
 
-    constants   steps of booleans that follow from sizes and indices alone, with their values; `everywhere` names those
-                that are true of every index, or false of every index
+    constants   steps that follow from sizes and indices alone, with their values; `everywhere` names those whose facts
+                follow from these: booleans that are true of every index, or false of every index, and constants whose
+                value is the same at the other indices of run 2, as that of the identity matrix is
     entries     [node, [operand, ...], causal]: the step is taken with these constants made the same for every token,
                 and without the causal mask of fused attention, if `causal` is true
 """
@@ -28,7 +29,7 @@ from orderproof_recheck.permuted.moved_fact import (
     MovedRecording,
     read_moved_fact,
 )
-from orderproof_recheck.permuted.moved_step import check_claims
+from orderproof_recheck.permuted.moved_step import check_claims, check_value
 from orderproof_recheck.reading import STEP_FIELDS, Facts, nodes_in, read_step, step_nodes
 from orderproof_recheck.recording import (
     Range,
@@ -71,7 +72,7 @@ def _entries(data: Sequence[Any]) -> dict[str, Entry]:
 
 
 def _constants(data: Mapping[str, Any], shared: Range) -> Recording:
-    """The values of constants, of which some are true everywhere, or false everywhere."""
+    """The values of constants, of which facts follow for some."""
     graph = {step["node"]: step for step in data["steps"]}
     constants = Recording(dict(data), shared.setting(()), {}, {}, None, shared.statement)
     for step in data["constants"]:
@@ -80,12 +81,8 @@ def _constants(data: Mapping[str, Any], shared: Range) -> Recording:
         require(matching and step["operator"] != "input", "a constant is no step of the graph")
     check_steps(data["constants"], constants, fill=shared.fill)
     for node in data["everywhere"]:
-        fact = constants.facts[node]
-        require(isinstance(fact, Fact) and isinstance(fact.value, Formula), "a constant is no boolean")
-        assert isinstance(fact, Fact)
-        assert isinstance(fact.value, Formula)
-        always = [Obligation(fact.sizes, TRUE, shown) for shown in (fact.value, opposite(fact.value))]
-        require(any(map(constants.setting.discharge, always)), f"{node[:60]} is not the same everywhere")
+        fact = constants.facts.get(node)
+        require(isinstance(fact, Fact) and fact.value is not None, "a constant has no value")
     return constants
 
 
@@ -109,8 +106,8 @@ def _check_step(data: dict[str, Any], recording: MovedRecording, *, fill: bool) 
     if step.operator in ("input", "parameter", "buffer"):
         check_given(step, claims[0], recording)
     elif name in recording.everywhere:
-        require(len(claims) == 1 and step.claim.dtype == "bool", "it is no constant of booleans")
-        _check_same(step)
+        require(len(claims) == 1, "it has several results")
+        _check_by_value(step, claims[0], recording)
     else:
         _check_operator(step, claims, operands)
     for claim, shape in zip(step.claims, step.shapes, strict=True):
@@ -193,6 +190,19 @@ def _check_operator(step: Step, claims: Sequence[MovedFact], operands: Mapping[s
     if step.operator != "getitem":
         step.require_all_read()
     check_claims(step, derived, claims, operands, permuted)
+
+
+def _check_by_value(step: Step, claim: MovedFact, recording: MovedRecording) -> None:
+    """The claim follows from the value at each index, whatever the operands are said to be."""
+    known = recording.stored[step.node]
+    assert isinstance(known, Fact)
+    assert known.value is not None
+    require(known.axes == claim.axes and known.dtype == claim.dtype, "a constant has other axes than its value")
+    if isinstance(known.value, Formula):
+        always = [Obligation(known.sizes, TRUE, shown) for shown in (known.value, opposite(known.value))]
+        if any(map(recording.setting.discharge, always)):
+            return
+    check_value(step, claim, known.value)
 
 
 def _check_same(step: Step) -> None:

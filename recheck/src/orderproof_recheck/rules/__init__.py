@@ -6,6 +6,7 @@ Each file declares its operators in a table. `OPERATORS` has them all, by name.
 from orderproof_recheck.operator import Operator
 from orderproof_recheck.rules.attention import ATTENTION
 from orderproof_recheck.rules.buckets import BUCKETS
+from orderproof_recheck.rules.chosen_places import CHOSEN_PLACES
 from orderproof_recheck.rules.convolution import CONVOLUTION
 from orderproof_recheck.rules.creation import CREATION
 from orderproof_recheck.rules.lookup import LOOKUP
@@ -26,4 +27,5 @@ from orderproof_recheck.rules.triangular import TRIANGULAR
 OPERATORS: dict[str, Operator] = {
     **ATTENTION, **BUCKETS, **CONVOLUTION, **CREATION, **LOOKUP, **MOVEMENT, **NORMALIZATION, **PARTS, **PIECES,
     **POINTWISE, **POOLING, **PRODUCTS, **RECURRENT, **ROWS, **RUNNING, **SOFTMAX, **SUMS_BY_INDEX, **TRIANGULAR,
+    **CHOSEN_PLACES,
 }  # fmt: skip

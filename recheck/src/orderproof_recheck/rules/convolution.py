@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from orderproof_recheck.facts import Fact, Predicates
-from orderproof_recheck.index_maps import read
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, implies, less
+from orderproof_recheck.index_maps import Digits, read
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, implies, less, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer
 from orderproof_recheck.operator import Operator, Permuted, operators
@@ -75,9 +75,11 @@ def windowed(
     dims, inside = step.all_digits(), list[Formula]()
     if channels:
         dims[first - 1] = step.further(fact.axes[first - 1])
+    taps: list[Digits] = []
     for k, extent in enumerate(width):
         digits = step.further((extent,)) if extent is not ONE else ()
         offset = digits[0][1] if digits else integer(0)
+        taps.append(digits)
         size = size_of(fact, first + k)
         at = single(step, first + k) * stride[k] - padding[k] + offset * dilation[k]
         last = size + 2 * padding[k] - (extent - 1) * dilation[k] - 1
@@ -89,8 +91,17 @@ def windowed(
         inside += [at_most(0, at), less(at, size)]
     element = read(fact, dims, step.equal)
     within = every(*inside)
+    idle = every(_zero_at(step, parameters[0], taps), element.ordinary) if parameters else FALSE
     ordinary = TRUE if all(x.ordinary is TRUE for x in (fact, *parameters)) else FALSE
-    return [Derived(Predicates(same=implies(within, element.same), ordinary=ordinary)) for _ in step.claims]
+    return [Derived(Predicates(same=some(implies(within, element.same), idle), ordinary=ordinary)) for _ in step.claims]
+
+
+def _zero_at(step: Step, weight: Fact, taps: Sequence[Digits]) -> Formula:
+    """Where a weight [..., tap, ...] is zero at all channels: those of the element are among them."""
+    if weight.zero is FALSE:
+        return FALSE
+    channels = [step.further(axes) for axes in weight.axes[:2]]
+    return read(weight, [*channels, *taps], step.equal).zero
 
 
 def each(step: Step, value: object, places: int) -> list[int]:

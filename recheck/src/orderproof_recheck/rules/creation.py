@@ -73,6 +73,10 @@ def full(step: Step) -> list[Derived]:
         return [Derived.of_value(step.term(int(number) if isinstance(number, bool) else number), dtype)]
     if not isinstance(number, int | float):  # one that is computed from sizes
         return [Derived(Predicates(ordinary=TRUE if isinstance(number, Term) else FALSE))]
+    if dtype.startswith("complex"):
+        return [
+            Derived(Predicates(zero=TRUE if number == 0 else FALSE, ordinary=TRUE if is_ordinary(number) else FALSE))
+        ]
     return [Derived.of_value(Cases(((TRUE, rounded(float(number), dtype)),)), dtype)]
 
 

@@ -33,7 +33,7 @@ from orderproof_recheck.steps import Derived, Step
 
 ZERO_TO_ZERO = frozenset({
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
-    "mish", "elu", "real", "conj", "nan_to_num",
+    "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num",
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high

@@ -20,8 +20,9 @@ from orderproof.theorems.equivariance import inductive_layers
 from orderproof.theorems.facts.moved_fact import Axis, Motion, MovedFact
 from orderproof.theorems.facts.open_fact import index
 from orderproof.theorems.statement import TOKENS
+from orderproof.theorems.walks.moved_constants import constant_operands, constant_walk
 from orderproof.theorems.walks.moved_operation import MovedFacts
-from orderproof.theorems.walks.moved_walk import MovedWalk, constant_operands, constant_walk, context_of, walk_moved
+from orderproof.theorems.walks.moved_walk import MovedWalk, context_of, walk_moved
 
 
 def moved_recording_record(
@@ -60,7 +61,7 @@ def moved_recording_record(
 
 
 def _constant_steps(graph: OpenGraph, nodes: Sequence[Node], solver: Solver) -> list[dict[str, Any]]:
-    """The steps, with values, of booleans that depend on no input."""
+    """The steps, with values, of constants whose facts follow from these."""
     found: dict[str, dict[str, Any]] = {}
     context = context_of(graph, solver)
     for node in nodes:

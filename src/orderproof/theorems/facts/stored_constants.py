@@ -1,7 +1,8 @@
 """Facts about parameters, buffers and constants of an open graph.
 
 All are the same in both runs. A constant whose elements follow a pattern has a known value at every index: one number,
-the lower triangle of a mask, or a count 0, 1, 2, ...; other integers are an arbitrary function of their indices.
+the lower triangle of a mask, a count 0, 1, 2, ..., or one of two floats in a small tensor, as in the mask of a
+convolution; other integers are an arbitrary function of their indices.
 """
 
 from __future__ import annotations
@@ -10,11 +11,24 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, as_term, at_most, conditional, negation
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    as_term,
+    at_most,
+    conditional,
+    conjunction,
+    disjunction,
+    equal,
+    negation,
+)
 from orderproof.number_limits import largest_ordinary
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.theorems.facts.numbers import INTEGERS, with_function
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, dims_of, index, merged_cases
+
+MOST_PLACES = 64  # of a tensor of two numbers
 
 
 def constant_fact(graph: OpenGraph, node: Node) -> OpenFact:
@@ -67,9 +81,21 @@ def _pattern(tensor: Tensor) -> Value | None:
         step, last = int(flat[1]) - int(first), int(flat[-1])
         if bool((steps == steps[0]).all()) and step * (len(flat) - 1) == last - int(first):  # it does not wrap around
             return index(0) * step + int(first)
-    if len(long) == 2 and flat.ndim == 2:
-        return _band(flat, tensor.dtype)
-    return None
+    band = _band(flat, tensor.dtype) if len(long) == 2 else None
+    return band if band is not None or not tensor.is_floating_point() else _of_two(flat, tensor.dtype)
+
+
+def _of_two(tensor: Tensor, dtype: torch.dtype) -> Value | None:
+    """The value of a tensor of two numbers that are at few places, whatever the indices along which all is the same."""
+    dims = [d for d in range(tensor.ndim) if not bool(same_values(tensor, tensor.narrow(d, 0, 1)).all())]
+    part = tensor[tuple(slice(None) if d in dims else slice(1) for d in range(tensor.ndim))]
+    first = part.flatten()[0]
+    others = ~same_values(part, first)
+    if part.numel() > MOST_PLACES or not bool(same_values(part[others], part[others][0]).all()):
+        return None
+    places = [conjunction(*(equal(index(d), place[d]) for d in dims)) for place in others.nonzero().tolist()]
+    second = disjunction(*places)
+    return _choice([(second, part[others][0]), (negation(second), first)], dtype)
 
 
 def _band(matrix: Tensor, dtype: torch.dtype) -> Value | None:

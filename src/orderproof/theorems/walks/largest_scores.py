@@ -5,7 +5,8 @@ Lemma. Let S[i, j] be scores and t[i] one of the scores of row i, chosen by its 
   2. The indices of the k largest scores contain that of the largest: what is scattered to them is written there.
   3. If a score of the row is visible, the largest one is; where all that are visible satisfy a condition, it does.
 So a row of S in which scores below t, or scores that are not among the k largest, are hidden keeps a visible one. And
-an element that is gathered at the index of the largest score is one of those that the row sees.
+an element that is gathered at the index of the largest score is one of those that the row sees, and an index that is
+equal to it is that of one of these.
 
 Machine-checked (proofs/rules/maximum_lemma.v): largest_is_not_below, largest_is_visible, selected_row_is_visible.
 Machine-checked (proofs/rules/scan_lemma.v): top_contains_largest.
@@ -23,7 +24,7 @@ from torch.fx import Node
 from orderproof.logic.terms import FALSE, Formula, conjunction, implication
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.numbers import INTEGERS
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
+from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, index
 from orderproof.theorems.operators.movement.rearrangement import PLANS
 from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS
 from orderproof.theorems.operators.softmax.masked_rows import MaskedRows
@@ -145,9 +146,9 @@ def _scattered(call: OpenOperation, known: Mapping[Node, Largest]) -> Largest | 
     one = known.get(places)  # type: ignore[arg-type]
     if one is None or one.known not in (Level.PLACES, Level.CHOSEN) or not isinstance(places, Node):
         return None
-    dim, fact, index = call.dim(1), call.operand, call.fact(places)
+    dim, fact, chosen = call.dim(1), call.operand, call.fact(places)
     equal = call.context.equal_sizes
-    whole = all(equal(a, b) for d, (a, b) in enumerate(zip(fact.shape, index.shape, strict=True)) if d != dim)
+    whole = all(equal(a, b) for d, (a, b) in enumerate(zip(fact.shape, chosen.shape, strict=True)) if d != dim)
     row = call.fact(one.scores).shape[one.dim]
     if not whole or one.dims[dim] not in (one.dim, None) or not equal(fact.shape[dim], row):
         return None
@@ -214,3 +215,25 @@ def largest_is_there(call: OpenOperation, node: Any, along: Any, labelled: Seque
     has_largest = common.place(rows, of_rows).value
     visible = common.place(scores, labels).ranges().finite
     return implication(has_largest, visible) if isinstance(has_largest, Formula) else ~FALSE
+
+
+def never_the_largest(call: OpenOperation) -> Formula:
+    """Where an index along rows of scores is not that of the largest, with which `eq` compares it, as in `one_hot`."""
+    arguments = call.node.args
+    if call.name != "eq" or len(arguments) != 2 or not all(isinstance(x, Node) for x in arguments):
+        return FALSE
+    rank = len(call.shape)
+    for places, other in (arguments, arguments[::-1]):
+        one = call.context.largest.get(places)  # type: ignore[arg-type]
+        if one is None or one.known is not Level.CHOSEN or len(one.dims) != rank:
+            continue
+        fact, row = call.fact(other), call.fact(one.scores).shape[one.dim]
+        labels = range(rank - len(fact.dims), rank)
+        for own, label in enumerate(labels):
+            counted = len(fact.dims[own]) == 1 and fact.value is index(fact.first_axis(own))
+            if counted and one.dims[label] in (None, one.dim) and call.context.equal_sizes(fact.shape[own], row):
+                try:
+                    return ~largest_is_there(call, places, label, [(fact, labels), (call.fact(places), range(rank))])
+                except NotCovered:
+                    return FALSE
+    return FALSE

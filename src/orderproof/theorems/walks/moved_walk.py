@@ -6,21 +6,25 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from torch.fx import Node
 
 from orderproof.logic.solver import Solver
-from orderproof.logic.terms import Formula, at_most, negation
-from orderproof.recording.captured_graph import ancestors
+from orderproof.logic.terms import at_most
 from orderproof.recording.open_recording import OpenGraph
 from orderproof.recording.open_sizes import LEAST_SIZE
 from orderproof.theorems.facts.moved_fact import NOTHING, Axis, Motion, MovedFact, uniform
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
+from orderproof.theorems.facts.open_fact import NotCovered
 from orderproof.theorems.facts.stored_constants import same_values
 from orderproof.theorems.statement import BATCH, FIXED, TOKENS
 from orderproof.theorems.walks.context import Context
+from orderproof.theorems.walks.moved_constants import (
+    compares_indices,
+    constant_operands,
+    is_constant,
+    moved_by_value,
+    with_moved_tokens,
+)
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation, is_function, is_same_tensor, is_view
-from orderproof.theorems.walks.open_walk import OpenWalk, derive
 from orderproof.theorems.walks.operation import operator_of
 from orderproof.theorems.walks.operator_rules import find_moved_rule
 
@@ -33,9 +37,9 @@ OF_A_SHAPE = {  # operators that read no element of their operand
 
 @dataclass(frozen=True)
 class MovedWalk:
-    """The facts of an open graph, why nodes have none, the entries that were made uniform, and constant booleans.
+    """The facts of an open graph, why nodes have none, the entries that were made uniform, and facts by values.
 
-    With the assumptions under which booleans are constant.
+    `constants` are the nodes whose facts follow from their values at each index, `assumptions` what these assume.
     """
 
     facts: dict[Node, MovedFacts]
@@ -52,7 +56,20 @@ def walk_moved(graph: OpenGraph, roles: Sequence[str], solver: Solver, *, withou
     """
     context = context_of(graph, solver)
     known = {node: _input_fact(graph, node, role) for node, role in zip(graph.inputs, roles, strict=True)}
-    return _derive(graph, known, context, without_order=without_order)
+    kept: dict[Node, MovedFact] = {}
+    while True:
+        try:
+            return _derive(graph, known, context, kept, without_order=without_order)
+        except _Kept as found:  # earlier nodes that read them have other facts now
+            kept |= found.facts
+
+
+class _Kept(Exception):
+    """Constants move with the tokens, by their values; `facts` are those about them."""
+
+    def __init__(self, facts: dict[Node, MovedFact]) -> None:
+        super().__init__()
+        self.facts = facts
 
 
 def context_of(graph: OpenGraph, solver: Solver) -> Context:
@@ -63,19 +80,24 @@ def context_of(graph: OpenGraph, solver: Solver) -> Context:
 
 def _input_fact(graph: OpenGraph, node: Node, role: str) -> MovedFact:
     fact = uniform(graph.shape(node), Motion.STILL)
-    if role == FIXED:
-        return fact
-    return MovedFact(
-        tuple(tuple(Axis(a.size, Motion.MOVED if a.size is TOKENS else a.motion) for a in dim) for dim in fact.dims)
-    )
+    return fact if role == FIXED else with_moved_tokens(fact)
 
 
-def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context, *, without_order: bool) -> MovedWalk:
-    facts: dict[Node, MovedFacts] = dict(known)
+def _derive(
+    graph: OpenGraph,
+    known: Mapping[Node, MovedFacts],
+    context: Context,
+    kept: Mapping[Node, MovedFact],
+    *,
+    without_order: bool,
+) -> MovedWalk:
+    facts: dict[Node, MovedFacts] = {**known, **kept}
     failures: dict[Node, str] = {}
     entries: list[Node] = []
-    constants: list[Node] = []
+    constants: list[Node] = list(kept)
     for node in graph.graph.nodes:
+        if node in kept:
+            continue
         if node.op == "placeholder" and node not in facts:
             facts[node] = _state_fact(graph, node)
         if node.op != "call_function" or any(operand not in facts for operand in node.all_input_nodes):
@@ -83,6 +105,7 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
         try:
             facts[node] = _fact(graph, node, facts, context)
         except NotCovered as error:
+            _try_constants_that_move(graph, node, facts, context)
             uniform_fact = _fact_without_order(graph, node, facts, context) if without_order else None
             if uniform_fact is None:
                 failures[node] = str(error)
@@ -91,7 +114,7 @@ def _derive(graph: OpenGraph, known: Mapping[Node, MovedFacts], context: Context
                 continue
             facts[node] = uniform_fact
             entries.append(node)
-        if _compares_indices(graph, node, facts[node]) and _is_constant(graph, node, context):
+        if compares_indices(graph, node, facts[node]) and is_constant(graph, node, context):
             facts[node] = uniform(graph.shape(node), Motion.FREE)
             constants.append(node)
     return MovedWalk(facts, failures, tuple(entries), tuple(constants), tuple(context.assumptions))
@@ -102,28 +125,19 @@ def _gives_its_shape_only(node: Node) -> bool:
     return bool(node.users) and all(operator_of(user) in OF_A_SHAPE for user in node.users)
 
 
-def _compares_indices(graph: OpenGraph, node: Node, facts: MovedFacts) -> bool:
-    """True of booleans that follow from the indices of tokens."""
-    if not isinstance(facts, MovedFact) or node.meta["val"].dtype is not torch.bool or not facts.is_unmoved:
-        return False
-    return any(axis.size is TOKENS and axis.motion is Motion.STILL for dim in facts.dims for axis in dim)
-
-
-def _is_constant(graph: OpenGraph, node: Node, context: Context) -> bool:
-    """True if booleans that depend on no input are all true, or all false: `index >= 0`."""
-    before = ancestors([node])
-    if not before.isdisjoint(graph.inputs):
-        return False
-    fact = constant_walk(graph, node, context).facts.get(node)
-    if not isinstance(fact, OpenFact) or not isinstance(fact.value, Formula):
-        return False
-    return context.proves(fact.value, fact.sizes) or context.proves(negation(fact.value), fact.sizes)
-
-
-def constant_walk(graph: OpenGraph, node: Node, context: Context) -> OpenWalk:
-    """The facts with values about what a node depends on, none of which is an input."""
-    before = ancestors([node])
-    return derive(graph, [n for n in graph.graph.nodes if n in before], {}, context)
+def _try_constants_that_move(graph: OpenGraph, node: Node, facts: dict[Node, MovedFacts], context: Context) -> None:
+    """Raises `_Kept` if a node has a fact where its constants move with the tokens."""
+    found = {
+        one: moved
+        for one in constant_operands(graph, node)
+        if (moved := moved_by_value(graph, one, facts[one], context))
+    }
+    if found:
+        try:
+            _fact(graph, node, {**facts, **found}, context)
+        except NotCovered:
+            return
+        raise _Kept(found)
 
 
 def _state_fact(graph: OpenGraph, node: Node) -> MovedFact:
@@ -150,11 +164,6 @@ def _fact_without_order(
         return _fact(graph, node, changed, context, without_order=True)
     except NotCovered:
         return None
-
-
-def constant_operands(graph: OpenGraph, node: Node) -> list[Node]:
-    """The operands that depend on no input."""
-    return [operand for operand in node.all_input_nodes if ancestors([operand]).isdisjoint(graph.inputs)]
 
 
 def _same_for_every_token(axis: Axis) -> Axis:

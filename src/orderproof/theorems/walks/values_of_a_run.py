@@ -52,6 +52,7 @@ MOVES = {
     "unsqueeze", "squeeze", "transpose", "permute", "t", "mT", "expand", "expand_as", "view", "reshape", "_unsafe_view",
     "flatten", "unflatten", "slice", "select", "narrow", "repeat", "flip", "cat", "stack", "constant_pad_nd", "pad",
     "tril", "triu", "alias", "clone", "contiguous", "detach", "lift_fresh", "movedim", "swapaxes", "view_as",
+    "repeat_interleave",
 }  # fmt: skip
 COMPUTES = {
     "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "__and__", "bitwise_and", "logical_and", "__or__",

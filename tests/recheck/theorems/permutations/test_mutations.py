@@ -15,6 +15,7 @@ EXAMPLES = (
     "places along the width", "shapes", "a branch on the largest position", "attention with a sink",
     "tokens between others",
     "memory written in parts", "median of the tokens", "table of one number", "pooled", "sums over tokens",
+    "edges to the token itself", "graph of an identity matrix", "triples of tokens",
     "layers after a table", "fused causal layers after a table",
 )  # fmt: skip
 

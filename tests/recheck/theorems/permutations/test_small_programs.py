@@ -19,7 +19,7 @@ REFUSED_BY_OTHER_RULES = {
     "a token in front", "halves exchanged", "repeated and cut", "widths taken for tokens", "mixed by a map over tokens",
     "difference of neighbours", "place of the element of a rank", "the last of the largest tokens",
     "the last of the sorted tokens", "place of the largest token by pooling", "pooled tokens",
-    "windows of tokens pooled",
+    "windows of tokens pooled", "elements from the last token on",
 }  # fmt: skip
 
 

@@ -2,11 +2,13 @@
 
 Lemma. Let C[b, o, i] = sum_ck A[b, c, i + k] W[o, c, k].
   1. C[b, o, i] agrees in both runs where A[b, c, j] does for all channels c and all j in the window. With as many
-     groups as channels, only the channel o is read. A transposed one counts as reading every place.
+     groups as channels, only the channel o is read. A transposed one counts as reading every place. Taps at which W is
+     zero do not count, if A is finite.
   2. Moved along the rows b, it moves. Moved along a channel or a place, nothing follows: tokens are reached by their
      distance.
 
 Machine-checked (proofs/rules/scan_lemma.v): scan_dependence, convolution_reads_window.
+Machine-checked (proofs/symbolic/steps.v): product_step.
 Not machine-checked: the windows of transposed and grouped convolutions.
 """
 
@@ -56,23 +58,27 @@ def convolution(call: OpenOperation) -> OpenFact:
         groups = number(call.argument(8 if call.name == "convolution" else 6, "groups", 1))
         channels = (size_of(call.operand.dims[first - 1]), call.shape[first - 1])
         apart = groups is not None and all(call.context.equal_sizes(groups, size) for size in channels)
-        found = windowed(call, call.operand, _windows(call, weight), channels=not apart)
+        found = windowed(call, call.operand, _windows(call, weight), channels=not apart, weight=weight)
     ranges = [other.ranges() for other in others]
     large = any(r.hidden is not FALSE or r.unbounded is not FALSE for r in ranges)
     return replace(found, unbounded=TRUE) if large else found
 
 
 def _windows(call: OpenOperation, weight: OpenFact) -> list[Window]:
-    width = [number(size_of(axes)) for axes in weight.dims[2:]]
-    known = [w.constant for w in width if w is not None and w.is_constant]
+    width = [size_of(axes) for axes in weight.dims[2:]]
     stride, padding, dilation = (
         call.argument(k, name, default)
         for k, name, default in ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))
     )
     if isinstance(padding, str):
-        gaps = [w.dilation * (w.width - 1) for w in windows(known, 1, 0, dilation, len(width))]
+        if not all(extent.is_constant for extent in width):
+            raise NotCovered("the window of a convolution is not known")
+        gaps = [
+            w.dilation * (extent.constant - 1)
+            for w, extent in zip(windows(width, 1, 0, dilation, len(width)), width, strict=True)
+        ]
         padding = [gap // 2 if padding == "same" else 0 for gap in gaps]
-    return windows(known, stride, padding, dilation, len(width))
+    return windows(width, stride, padding, dilation, len(width))
 
 
 @CONVOLUTION.moved

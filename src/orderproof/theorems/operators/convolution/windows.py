@@ -24,7 +24,7 @@ from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
 class Window:
     """The window of one dimension."""
 
-    width: int
+    width: int | Term
     stride: int = 1
     padding: int = 0
     dilation: int = 1
@@ -35,19 +35,27 @@ class Window:
 
 
 def windows(width: Any, stride: Any, padding: Any, dilation: Any, places: int) -> list[Window]:
-    """The windows of the last dimensions; each argument is a number, or one for each of them. Raises `NotCovered`."""
+    """The windows of the last dimensions; each argument is a number, or one for each of them. Raises `NotCovered`.
+
+    A width may be an open size.
+    """
     each = []
-    for value in (width, stride, padding, dilation):
-        values = [value] if isinstance(value, int) else list(value) if isinstance(value, list | tuple) else []
+    for value, known in ((width, int | Term), (stride, int), (padding, int), (dilation, int)):
+        values = list(value) if isinstance(value, list | tuple) else [value]
         values = values * places if len(values) == 1 else values
-        if len(values) != places or not all(isinstance(v, int) for v in values):
+        if len(values) != places or not all(isinstance(v, known) for v in values):
             raise NotCovered("the window of a convolution is not known")
         each.append(values)
     return [Window(*found) for found in zip(*each, strict=True)]
 
 
-def windowed(call: OpenOperation, fact: OpenFact, taken: Sequence[Window], *, channels: bool) -> OpenFact:
-    """Results that read a window of places of the last dimensions; with every channel before them, if `channels`."""
+def windowed(
+    call: OpenOperation, fact: OpenFact, taken: Sequence[Window], *, channels: bool, weight: OpenFact | None = None
+) -> OpenFact:
+    """Results that read a window of places of the last dimensions; with every channel before them, if `channels`.
+
+    What a `weight` of zero at a tap is multiplied with does not count, if it is ordinary.
+    """
     first = len(fact.dims) - len(taken)
     for dim in range(first, len(fact.dims)):
         fact = with_single_axis(fact, dim)
@@ -72,10 +80,26 @@ def windowed(call: OpenOperation, fact: OpenFact, taken: Sequence[Window], *, ch
             terms += [index(start + k) for k in range(len(axes))]
         place += len(out[d])
     read = fact.at([*out, *bound], terms)
-    same = call.context.for_all(implication(conjunction(*inside), read.same), sizes, count)
     ranges = fact.ranges()
     loose = ranges.hidden | ranges.unbounded
+    if weight is not None and loose is FALSE:
+        inside.append(~_zero_at_taps(weight, len(taken), len(sizes)))
+    same = call.context.for_all(implication(conjunction(*inside), read.same), sizes, count)
     return OpenFact(tuple(out), call.dtype, same, unbounded=FALSE if loose is FALSE else TRUE)
+
+
+def _zero_at_taps(weight: OpenFact, taps: int, end: int) -> Formula:
+    """Where a weight [..., tap, ...] is zero, whatever the channels; its taps are the last indices before `end`."""
+    for dim in range(len(weight.dims) - taps, len(weight.dims)):
+        weight = with_single_axis(weight, dim)
+    terms = [index(k) for k in range(len(weight.sizes))]
+    first = weight.first_axis(len(weight.dims) - taps)
+    zero = weight.ranges().zero
+    if any(term.variables & zero.variables for term in terms[:first]):
+        return FALSE
+    places = [index(end - taps + d) for d, axes in enumerate(weight.dims[len(weight.dims) - taps :]) if axes]
+    at_taps = weight.at((), [*terms[:first], *places])
+    return at_taps.ranges().zero
 
 
 def for_each_result(call: OpenOperation, fact: OpenFact) -> OpenFacts:

@@ -91,6 +91,9 @@ def one_number(call: MovedOperation) -> MovedFact:
 def _filled(call: OpenOperation, value: Any) -> OpenFact:
     if call.dtype.is_floating_point and isinstance(value, Term | OpaqueNumber):  # one that is computed from sizes
         return OpenFact(dims_of(call.shape), call.dtype, unbounded=TRUE if isinstance(value, OpaqueNumber) else FALSE)
+    if call.dtype.is_complex and isinstance(value, int | float):  # complex numbers have no values in facts
+        zero = TRUE if value == 0 else FALSE
+        return OpenFact(dims_of(call.shape), call.dtype, zero=zero, unbounded=beyond_ordinary(value))
     return OpenFact(dims_of(call.shape), call.dtype, value=_constant(value, call.dtype))
 
 

@@ -61,8 +61,8 @@ def moved_select(call: MovedOperation) -> MovedFact:
     """One index of a dimension."""
     place, index = call.dim(1), call.argument(2, "index")
     axes = call.operand.dims[place]
-    is_before = len(axes) == 1 and isinstance(index, int) and index >= 0 and index < axes[0].before
-    if not is_before or axes[0].motion is not Motion.MOVED:
+    is_moved = len(axes) == 1 and axes[0].motion is Motion.MOVED
+    if not is_moved or not isinstance(index, int) or not _is_no_token(axes[0], index):
         still(axes, TAKEN_BY_INDEX)
     return call.operand.with_dim(place)
 
@@ -125,12 +125,20 @@ def _moved_part(
     return fact.with_dim(place, *uniform([wanted], motion).dims)
 
 
+def _is_no_token(axis: Axis, index: int) -> bool:
+    """True of an index of an axis that moves, which is that of an element before the tokens or behind them."""
+    behind = axis.size - TOKENS - axis.before
+    return index < axis.before if index >= 0 else behind.is_constant and -index <= behind.constant
+
+
 def _part_with_tokens(axis: Axis, start: Any, wanted: Term) -> Dim:
     """A range of an axis that moves, with all tokens or none. Raises `NotCovered`."""
     more = wanted + start - axis.before - TOKENS if isinstance(start, int) and start >= 0 else None
     if more is None or not more.is_constant:
-        kept = as_term(start) + wanted if isinstance(start, int) and start >= 0 else None
-        if kept is not None and kept.is_constant and kept.constant <= axis.before:
+        first = as_term(start) if not isinstance(start, int) or start >= 0 else axis.size + start
+        kept, behind = first + wanted, first - TOKENS - axis.before
+        is_before = kept.is_constant and kept.constant <= axis.before
+        if is_before or (behind.is_constant and behind.constant >= 0):
             return uniform([wanted], Motion.STILL).dims[0]
         raise NotCovered(TAKEN_BY_INDEX)
     if start > axis.before or more.constant < 0:

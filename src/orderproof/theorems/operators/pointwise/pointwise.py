@@ -25,12 +25,14 @@ from orderproof.theorems.operators.pointwise.operands import Operands, operands_
 from orderproof.theorems.operators.pointwise.value_ranges import either_of, ranges_of
 from orderproof.theorems.operators.reduction.scan import sum_before
 from orderproof.theorems.walks.endless_scores import zero_after_softmax
+from orderproof.theorems.walks.largest_scores import never_the_largest
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
 
 ANY_POINTWISE = operators(
     "<pointwise>", "to", "_to_copy", "type_as", "contiguous", "lift_fresh", "real", "imag", "alias", "detach", "clone",
+    "_conj", "resolve_conj",
     "__and__", "__or__", "__xor__", "softplus", "polar", "complex", "prelu", "_prelu_kernel", "log_sigmoid", "multiply",
     "divide", "subtract", "where", "masked_fill", "clamp", "clip",
 )  # fmt: skip
@@ -52,7 +54,7 @@ def pointwise(call: OpenOperation) -> OpenFact:
     ranges = ranges_of(call, [fact.ranges() for fact in operands.facts], operands)
     same = disjunction(same, ranges.zero, _endless(call, operands))
     found = OpenFact(dims, call.dtype, same, None, ranges.hidden, ranges.zero, ranges.unbounded, ranges.low)
-    if (zero := zero_after_softmax(call)) is FALSE:
+    if (zero := zero_after_softmax(call) | never_the_largest(call)) is FALSE:
         return found
     unbounded, low = found.unbounded & ~zero, found.low & ~zero
     return replace(found, same=same | zero, zero=found.zero | zero, unbounded=unbounded, low=low)
