@@ -1,11 +1,13 @@
 """Numbers that the elements of a row have in common, and that cancel in a softmax, or in a quotient.
 
-Let m[i] be an ordinary number for each row i. The softmax of s - m along the row is that of s. And exp(s - m) is exp(s)
+Let m[i] be an ordinary number for each row i; where it may be another one, let it be zero, and nothing is known of the
+row. The softmax of s - m along the row is that of s. And exp(s - m) is exp(s)
 times exp(-m[i]), which is positive: of two tensors with that factor the quotient is the one of the tensors without it.
 So where such a result is the same in both runs for s, it is for s - m, although m need not be. Nor does m count in the
 difference of s - m and t - m, or where integers of these are compared for equality. It moves as s does; and the product
 of a matrix with K - n 1^T is that with K, less a number of each row. The sum from an index to the end of a row is its
-number, the sum of the row, less the sum of the elements before the index.
+number, the sum of the row, less the sum of the elements before the index. The weight of an ordinary score, in a row
+of which no score may be infinite, is its exponential times one over the sum of those of the row.
 
 A mask of -inf, or one that is added, leaves the difference a difference. A finite number in place of scores does not;
 it is followed up to the softmax, or the exponential, where the scores are ordinary: next to one of them its weight is
@@ -22,7 +24,7 @@ from typing import Any
 
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import FLOATS, Cases, Common, Fact, Predicates, axis
-from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, some
+from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, some
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Atom, Term, integer
 from orderproof_recheck.mask_sizes import mask_limit
@@ -42,11 +44,15 @@ WHOLE = ((), (0,), (0, NO_END), (0, NO_END, 1))  # starts and ends of a slice th
 def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> list[Derived]:
     """The facts derived about a result in which common numbers of the operands may cancel."""
     known = {place: x.common for place, x in enumerate(step.args) if isinstance(x, Fact) and x.common is not None}
+    known = {place: one for place, one in known.items() if not one.weak} or known
     if len(derived) != 1 or derived[0].value is not None:
         return derived
     done = len(step.obligations)
     try:
-        step.common = _passed(step, known, rule) if known else _from_the_end(step) or _subtracted(step, rule)
+        if known:
+            step.common = _passed(step, known, rule)
+        else:
+            step.common = _from_the_end(step) or _normalised(step, derived[0]) or _subtracted(step, rule)
         if known and _cancels(step, known):
             return [_either(derived[0].predicates, _applied(step, rule, known).predicates)]
     except CertificateError:  # the rule says nothing of what is left
@@ -61,12 +67,14 @@ def _applied(step: Step, rule: Rule, known: Known) -> Fact:
     try:
         (found,) = rule(step)
         own, sizes = found.predicates, len(step.claim.sizes)
+        own = replace(own, same=some(own.same, own.zero))
         further = own.zero.variables & {axis(sizes + k) for k in range(len(step.bound))}
-        if further and step.need_not_vanish(own.zero):
-            own, further = replace(own, zero=FALSE), frozenset()
+        zeros_known = step.need_not_vanish(own.zero) if further else TRUE
+        if further and zeros_known is not FALSE:
+            own = replace(own, zero=FALSE)
         if own.ordinary is TRUE and own.hidden is FALSE:
             own = replace(own, low=FALSE)
-        return Fact(step.claim.axes, step.claim.dtype, own, zeros_are_known=not further, share=step.remaining_share)
+        return Fact(step.claim.axes, step.claim.dtype, own, zeros_known=zeros_known, share=step.remaining_share)
     finally:
         step.args = before
 
@@ -95,13 +103,17 @@ def _subtracted(step: Step, rule: Rule) -> Common | None:
     for place, number, tensor in ((1, second, first), (0, first, second)):
         pairs = enumerate(zip(tensor.axes, number.axes, strict=True))
         labels = tuple(None if a and not b else d for d, (a, b) in pairs)
-        if None not in labels or number.same is TRUE or not _is_ordinary(number) or tensor.dtype != step.claim.dtype:
+        ordinary = broadcast_element(step, number).ordinary
+        if None not in labels or number.same is TRUE or ordinary is FALSE or tensor.dtype != step.claim.dtype:
             continue
         if place == 1:
             rest = replace(broadcast_element(step, first), axes=step.claim.axes)
         else:  # of any number that both runs have
-            any_number = Fact(number.axes, number.dtype, Predicates(), zeros_are_known=False)
+            any_number = Fact(number.axes, number.dtype, Predicates(), zeros_known=FALSE)
             rest = _applied(step, rule, {0: Common((), any_number, (), ())})
+        if ordinary is not TRUE:  # elsewhere nothing is said of what is left
+            parts = (every(formula, ordinary) for _, formula in rest.predicates.items())
+            rest = replace(rest, predicates=Predicates(*parts), value=None, zeros_known=FALSE)
         sign = step.name if place == 1 else "add"
         return Common((number, sign), rest, tuple(step.bound), labels)
     return None
@@ -110,6 +122,18 @@ def _subtracted(step: Step, rule: Rule) -> Common | None:
 def _is_ordinary(fact: Fact) -> bool:
     """True if every element is an ordinary number."""
     return fact.hidden is FALSE and fact.predicates.low is FALSE and fact.ordinary is TRUE
+
+
+def _normalised(step: Step, derived: Derived) -> Common | None:
+    """The weights of a softmax; those of a row that may have an infinite score have the factor one."""
+    scores = step.args[0] if step.name in SOFTMAX and step.args else None
+    if not isinstance(scores, Fact) or scores.axes != step.claim.axes:
+        return None
+    dim, weights = step.dim(step.argument(1, "dim"), len(scores.axes)), derived.predicates
+    same = some(every(scores.same, scores.ordinary, weights.ordinary), weights.zero)
+    rest = Fact(scores.axes, step.claim.dtype, replace(weights, same=same), zeros_known=FALSE)
+    labels = tuple(None if d == dim else d for d in range(len(scores.axes)))
+    return Common((step.node,), rest, tuple(step.bound), labels, factor=True, weak=True)
 
 
 def _from_the_end(step: Step) -> Common | None:
@@ -124,7 +148,7 @@ def _from_the_end(step: Step) -> Common | None:
     fits = dtype == "int64" or (dtype in FLOATS and dtype == fact.dtype)
     if not fits or not _is_ordinary(fact) or fact.axes != step.claim.axes or size_of(fact, dim) is ONE:
         return None
-    before = Fact(step.claim.axes, dtype, up_to(step, fact, dim, at_most).predicates, zeros_are_known=False)
+    before = Fact(step.claim.axes, dtype, up_to(step, fact, dim, at_most).predicates, zeros_known=FALSE)
     labels = tuple(None if d == dim else d for d in range(len(fact.axes)))
     return Common((step.node,), before, tuple(step.bound), labels)
 
@@ -230,7 +254,7 @@ def _through_product(step: Step, place: int, common: Common) -> Common | None:
 
 def _through_factor(step: Step, place: int, common: Common) -> Common | None:
     rank = len(step.shape)
-    if _is_copy(step) or step.name == "mul":
+    if _is_copy(step) or step.name in ("mul", "tril", "triu"):
         return common
     if (fill := _other_choice(step, place)) is not None:
         return common if all(number == 0 for number in fill) else None
@@ -239,7 +263,7 @@ def _through_factor(step: Step, place: int, common: Common) -> Common | None:
         return common if dims and dims <= common.along else None
     if step.name == "cumsum":
         return common if step.dim(step.argument(1, "dim"), rank) in common.along else None
-    of_rows = step.name in ("matmul", "bmm") and place == 0 and rank - 1 in common.along
+    of_rows = step.name in ("matmul", "bmm") and place == 0 and rank - 1 in common.along and not common.weak
     return common if of_rows and len(step.fact(1).axes) == rank else None
 
 

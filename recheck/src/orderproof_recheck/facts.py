@@ -122,7 +122,7 @@ class Fact:
     dtype: str
     predicates: Predicates
     value: Value | None = None
-    zeros_are_known: bool = True  # an element that is zero by a rule is claimed to be
+    zeros_known: Formula = TRUE  # where an element that is zero by a rule is claimed to be
     share: float = 1.0  # of its masking values that is left after scaling
     common: Common | None = field(default=None, compare=False)
     sum_of: tuple[Fact, int] | None = field(default=None, compare=False)  # running, along a dimension
@@ -163,7 +163,7 @@ class Fact:
         """The variables that occur."""
         value = self.value
         parts = [c for c, _ in value.pairs] if isinstance(value, Cases) else [] if value is None else [value]
-        formulas = [f for _, f in self.predicates.items()]
+        formulas = [self.zeros_known, *(f for _, f in self.predicates.items())]
         return frozenset().union(*(part.variables for part in (*formulas, *parts)))
 
     @property
@@ -177,7 +177,7 @@ class Fact:
     def without_value(self) -> Fact:
         """The fact without the value, which is the same in both runs."""
         ordinary = TRUE if self.hidden is FALSE and self.ordinary is TRUE else FALSE
-        return Fact(self.axes, self.dtype, Predicates(ordinary=ordinary), zeros_are_known=False)
+        return Fact(self.axes, self.dtype, Predicates(ordinary=ordinary), zeros_known=FALSE)
 
     @property
     def sizes(self) -> Axes:
@@ -194,7 +194,7 @@ class Fact:
         elif value is not None:
             value = replaced.formula(value) if isinstance(value, Formula) else replaced.term(value)
         moved = Predicates(*(replaced.formula(f) for f in (p.same, p.zero, p.hidden, p.ordinary, p.low)))
-        return Fact(self.axes, self.dtype, moved, value, self.zeros_are_known, self.share)
+        return Fact(self.axes, self.dtype, moved, value, replaced.formula(self.zeros_known), self.share)
 
 
 @dataclass(frozen=True)
@@ -209,6 +209,7 @@ class Common:
         labels: For each dimension that of the number; None where the number is the same for every index.
         factor: It is a factor, and is not zero; else it is subtracted or added.
         filled: A finite mask has replaced scores.
+        weak: It is that of weights of a softmax: next to one of another tensor it is left in its tensor.
 
     """
 
@@ -218,6 +219,7 @@ class Common:
     labels: tuple[int | None, ...]
     factor: bool = False
     filled: bool = False
+    weak: bool = False
 
     @property
     def along(self) -> frozenset[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, Axes, Cases, Fact, Predicates, index, known
+from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, Axes, Cases, Fact, Predicates, axis, index, known
 from orderproof_recheck.logic.formulas import (
     TRUE,
     Every,
@@ -23,6 +23,7 @@ from orderproof_recheck.logic.formulas import (
     some,
 )
 from orderproof_recheck.logic.notation import require
+from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, apply, integer, variable
 
 TOKENS, BATCH = variable("tokens"), variable("batch")
@@ -41,7 +42,8 @@ REAL = holds("mask", ROW, TOKEN)
 REAL_ON_THE_LEFT = less(TOKEN, apply(LENGTH, ROW))
 REAL_OF = {MASK: REAL, RIGHT_MASK: REAL_ON_THE_LEFT}
 MASK_TEXTS = {MASK: "every attention mask", RIGHT_MASK: "every attention mask with pads on the right"}
-REAL_TOKEN = variable("real token")  # of the rows of an output without tokens
+REAL_TOKEN = variable("real token")  # any token: what is proved where it is real holds in each row with a real token
+_AT_REAL_TOKEN = Replacement({axis(1): REAL_TOKEN})
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,8 @@ STATEMENTS: dict[tuple[str, str, tuple[str, ...]], Statement] = {
     },
     **{
         ("OP202", "padding", (mask,)): Statement(
-            real, real, (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS)), ("real token",), (MASK_TEXTS[mask],),
-            pooled=REAL_TOKEN,
+            real, every(real, _AT_REAL_TOKEN.formula(real)), (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS)),
+            ("real token",), (MASK_TEXTS[mask],), pooled=REAL_TOKEN,
         )
         for mask, real in REAL_OF.items()
     },
@@ -158,7 +160,7 @@ def for_inputs(formula: Formula, uniform: str | None) -> Formula:
     """A formula of a statement for uniform inputs of a kind."""
     if isinstance(formula, Every):
         return every(*(for_inputs(part, uniform) for part in formula.fields[0]))
-    if uniform is not None and formula is UNIFORM[uniform].element:
+    if uniform is not None and formula in (UNIFORM[uniform].element, _AT_REAL_TOKEN.formula(UNIFORM[uniform].element)):
         return TRUE
     if uniform == "one_document" and formula is _OWN:
         return equal(_DOCUMENT, 0)

@@ -47,6 +47,7 @@ from orderproof_recheck.logic.notation import require, text
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, Variable, apply, integer, variable
 from orderproof_recheck.setting import Obligation, Setting
+from orderproof_recheck.statements import REAL_TOKEN, TOKENS
 
 OPEN_SIZES = ("batch", "tokens")
 
@@ -233,9 +234,9 @@ class Step:
             self.meet(Obligation(sizes, claimed, shown), f"it is claimed to be {name} where it need not be")
         is_masked = own.hidden is not FALSE or own.low is not FALSE
         share = self.remaining_share if is_masked else 1.0
-        known = own.zero is found.zero or (own.zero is FALSE and self.need_not_vanish(found.zero))
+        zeros_known = TRUE if own.zero is found.zero else self.need_not_vanish(found.zero)
         return replace(
-            claim, zeros_are_known=known, share=share, common=self.common, sum_of=self.sum_of,
+            claim, zeros_known=zeros_known, share=share, common=self.common, sum_of=self.sum_of,
             flip_of=self.flip_of, largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
             endless=self.endless, zero_or_nan=self.zero_or_nan, of_a_run=self._value_of_a_run(claim),
         )  # fmt: skip
@@ -249,8 +250,8 @@ class Step:
             return holds(name, *indices)
         return apply(name, *indices) if claim.dtype in INTEGER_LIMITS else None
 
-    def need_not_vanish(self, zero: Formula) -> bool:
-        """True if the rule of a sum does not say that all its summands are zero: one at the place of the result is not.
+    def need_not_vanish(self, zero: Formula) -> Formula:
+        """Where the rule of a sum does not say that all its summands are zero: one at the place of the result is not.
 
         `zero` is a formula over a further index, the summand.
         """
@@ -258,11 +259,14 @@ class Step:
         count = max(len(claim.sizes) for claim in self.claims)
         further = [k for k in range(len(self.bound)) if axis(count + k) in zero.variables]
         if self.name not in ("sum", "matmul", "bmm") or len(further) != 1:
-            return False
+            return FALSE
         size = self.bound[further[0]]
         places = [integer(0), size - 1, *(index(k) for k, one in enumerate(own) if one is size)]
+        if size is TOKENS and "real token" in self.setting.names:
+            places.append(REAL_TOKEN)
         at_places = [Replacement({axis(count + further[0]): place}).formula(zero) for place in places]
-        return self.setting.discharge(Obligation(own, at_most(1, size), some(*map(opposite, at_places))))
+        one_is_not = some(*map(opposite, at_places))
+        return TRUE if self.setting.discharge(Obligation(own, at_most(1, size), one_is_not)) else one_is_not
 
     def check_form(self, claim: Fact, shape: tuple[Term, ...]) -> None:
         """The axes are those of the shape, and the formulas speak of nothing else."""

@@ -21,7 +21,7 @@ from orderproof.logic.terms import (
 )
 
 TOKENS, BATCH = variable("tokens"), variable("batch")  # the open sizes
-REAL_TOKEN = variable("real token")  # of the rows of an output without tokens
+REAL_TOKEN = variable("real token")  # any token: what is proved where it is real holds in each row with a real token
 TOKEN_INPUT = "tokens"  # the role of the inputs that differ between the runs
 ROW_INPUT = "rows"  # the same of inputs that have rows, and no open number of tokens
 FIXED = "fixed"  # the role of inputs that do not move with the tokens

@@ -47,6 +47,38 @@ def by_hand(m: Program, x: Tensor, shifted: Tensor, scale: float = 1) -> Tensor:
     ) @ m.third(x)
 
 
+def again(m: Program, x: Tensor, weights: Tensor, power: float = 1, add: float = 0.0) -> Tensor:
+    """Weights of all keys, of which those of hidden ones are set to zero, over their sum."""
+    w = weights * lower(x)
+    total = (w if power == 1 else w**power).sum(-1, keepdim=True)
+    return w / (total + add if add else total) @ m.third(x)
+
+
+def by_another_row(m: Program, x: Tensor) -> Tensor:
+    """Weights over the sum of those of the row before."""
+    w = scores(m, x).softmax(-1).tril()
+    return w / w.sum(-1, keepdim=True).roll(1, 1) @ m.third(x)
+
+
+def next_to_infinite(m: Program, x: Tensor) -> Tensor:
+    """Weights of keys of which a later one may be infinite, so that all of the row are none."""
+    w = torch.where(m.second(x)[:, None, :, 0] > 1, math.inf, scores(m, x)).softmax(-1).tril()
+    return (w / w.sum(-1, keepdim=True)).tril() @ m.third(x)
+
+
+def weighted_queries(m: Program, x: Tensor) -> Tensor:
+    """A softmax over the keys up to each token, of queries that are weights."""
+    keys = m.first(x)
+    e = (keys - keys.amax(1, keepdim=True)).exp()
+    return m.second(x).softmax(-1) * (e * m.third(x)).cumsum(1) / e.cumsum(1)
+
+
+def real_weights(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    """Weights of earlier keys, of which those of pads are set to zero, over their sum."""
+    w = scores(m, x).masked_fill(~lower(x), -math.inf).softmax(-1) * mask[:, None]
+    return w / w.sum(-1, keepdim=True) @ m.third(x)
+
+
 def opposite(m: Program, x: Tensor) -> Tensor:
     """Weights as quotients of exponentials to which a number is added, and of the sum of those less that number."""
     s = scores(m, x)
@@ -97,6 +129,13 @@ def endless(m: Program, x: Tensor) -> Tensor:
     return s - torch.where(s.mean(-1, keepdim=True) > 0, math.inf, 0.0)
 
 
+def endless_queries(m: Program, x: Tensor) -> Tensor:
+    """Differences of scores of queries that may be infinite, and of keys less their mean: by its sign, NaN or not."""
+    keys = m.second(x)[..., :1]
+    s = torch.where(m.first(x)[..., :1] > 0, math.inf, 1.0) @ (keys - keys.mean(1, keepdim=True)).mT
+    return (s - s[..., :1]).sigmoid().masked_fill(~lower(x) | (index(x)[1] == 0), 0) @ m.third(x)
+
+
 PROGRAMS = [
     Case("mean of all scores", lambda m, x: attend(m, x, centred(m, x)), CAUSAL),
     Case("mean of all scores, finite mask", lambda m, x: attend(m, x, centred(m, x), -1e9), CAUSAL),
@@ -104,8 +143,17 @@ PROGRAMS = [
     Case("largest less all scores, finite mask", lambda m, x: attend(m, x, less(m, x), -1e9), CAUSAL),
     Case("mean over queries", lambda m, x: attend(m, x, centred(m, x, -2)), NOT_CAUSAL),
     Case("number that may be infinite", lambda m, x: attend(m, x, endless(m, x)), NOT_CAUSAL),
+    Case("queries that may be infinite", endless_queries, NOT_CAUSAL),
     Case("finite mask of hidden scores", two_fills, NOT_CAUSAL),
     Case("quotient of one exponential", lambda m, x: by_hand(m, x, centred(m, x)), CAUSAL),
+    Case("weights made again", lambda m, x: again(m, x, scores(m, x).softmax(-1)), CAUSAL),
+    Case("weights made again of another softmax", lambda m, x: again(m, x, scores(m, x).softmax(-2)), NOT_CAUSAL),
+    Case("weights made again of half of them", lambda m, x: again(m, x, scores(m, x).softmax(-1), 0.5), NOT_CAUSAL),
+    Case("weights made again with a number", lambda m, x: again(m, x, scores(m, x).softmax(-1), add=0.1), NOT_CAUSAL),
+    Case("weights made again next to infinite scores", next_to_infinite, NOT_CAUSAL),
+    Case("weights divided by another row", by_another_row, NOT_CAUSAL),
+    Case("running quotient of weighted queries", weighted_queries, CAUSAL),
+    Case("weights of real keys made again", real_weights, CAUSAL | {"padding"}, masked=True),
     Case("quotient of two numbers", lambda m, x: by_hand(m, x, centred(m, x), 2), NOT_CAUSAL),
     Case("quotient of opposite numbers", opposite, NOT_CAUSAL),
     Case("quotient by an exponent", by_its_exponent, NOT_CAUSAL),
@@ -124,7 +172,7 @@ MUTANTS = mutants_of(
         "infinite_number",
         "ranges.hidden is FALSE and ranges.unbounded is FALSE",
         "True",
-        program="number that may be infinite",
+        program="queries that may be infinite",
     ),
     M(
         "finite_mask_of_any_scores",
@@ -159,6 +207,18 @@ MUTANTS = mutants_of(
         program="quotient by a sum over queries",
     ),
     M("factor_of_a_key", "rank - 1 in common.along", "True", program="quotient of products over queries"),
+    M(
+        "weights_first",
+        "{$x: $one for $x, $one in $known.items() if not $one.weak} or $known",
+        "$known",
+        program="running quotient of weighted queries",
+    ),
+    M(
+        "weights_of_any_row",
+        "scores.same & scores.ranges().finite & ~result.unbounded",
+        "scores.same",
+        program="weights made again next to infinite scores",
+    ),
     M("softmax_of_a_factor", "not first.factor", "True", program="softmax of exponentials", quick=True),
     M("any_number_for_hidden_ones", "number == 0", "True", program="ones in place of hidden exponentials"),
 )

@@ -32,7 +32,31 @@ def _by_their_own(m: Program, x: Tensor) -> Tensor:
     return m.second(x).index_add(1, torch.arange(x.shape[1]), m.first(x), alpha=0.5)
 
 
+def _at(m: Program, x: Tensor, places: Tensor, reduce: str) -> Tensor:
+    """Each token reduced with those whose index is its own: `places` has one index for each token and feature."""
+    return m.second(x).scatter_reduce(1, places.expand(x.shape), m.first(x), reduce)
+
+
+def _of_tokens(x: Tensor) -> Tensor:
+    return torch.arange(x.shape[1])[None, :, None]
+
+
+def _of_rows(m: Program, x: Tensor, mask: Tensor, shift: int = 0) -> Tensor:
+    """The largest real token of each row, of all tokens in one list."""
+    rows = (torch.arange(x.shape[0])[:, None] - shift).clamp(min=0).expand(x.shape[:2]).reshape(-1)
+    kept = torch.where(mask.reshape(-1, 1).bool(), m.first(x).reshape(-1, WIDTH), float("-inf"))
+    largest = torch.full((x.shape[0], WIDTH), float("-inf"))
+    return largest.scatter_reduce(0, rows[:, None].expand(-1, WIDTH), kept, "amax")
+
+
 PROGRAMS = [
+    Case("largest of each row", _of_rows, frozenset({"padding", "batch"}), masked=True, pooled=True),
+    Case("largest of the row before", lambda m, x, a: _of_rows(m, x, a, 1), frozenset({"padding"}), masked=True,
+         pooled=True),
+    Case("products at their own places", lambda m, x: _at(m, x, _of_tokens(x), "prod"), BOTH),
+    Case("largest at the place before", lambda m, x: _at(m, x, (_of_tokens(x) - 1).clamp(min=0), "amax"), IN_ROWS),
+    Case("sums of half of the features", lambda m, x: m.first(x).scatter_add(
+        1, _of_tokens(x).expand(x.shape)[..., :3], m.first(x).flip(1)), IN_ROWS),
     Case("sums of the segment before", lambda m, x: _read(m, x, 1), BOTH),
     Case("sums of the own segment", lambda m, x: _read(m, x, 0), IN_ROWS),
     Case("sums at their own places", _by_their_own, BOTH),
@@ -44,6 +68,7 @@ PROGRAMS = [
 MUTANTS = mutants_of(
     "theorems.operators.scatter.sums_by_index",
     M("only_elements_elsewhere", "term.same | elsewhere", "term.same | ~elsewhere", program="sums at their own places"),
+    M("elements_of_another_row", "term.same | elsewhere", "~FALSE", program="largest of the row before", quick=True),
     M(
         "what_was_there_does_not_count",
         "conjunction(base.same, term.same | elsewhere)",

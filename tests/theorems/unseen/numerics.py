@@ -266,7 +266,7 @@ def scaled_by_the_square_mean_of_tokens(m: Parts, x: Tensor) -> Tensor:
     return m.decay * x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-6)
 
 
-@UNSEEN.add(masked=True, padding=True, causal=True, batch=True)
+@UNSEEN.add(masked=True, batch=True)
 def exponentials_times_two_masks(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     s = m.scores(x)
     e = (s - s.amax(-1, keepdim=True).detach()).exp().tril() * mask[:, None]

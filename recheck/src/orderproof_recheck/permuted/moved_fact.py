@@ -78,7 +78,7 @@ class MovedFact:
     def marked(self, name: str) -> Fact:
         """The fact as one whose elements rules can read: `name` of the indices says which are read."""
         read = holds(name, *(index(k) for k, motion in enumerate(self.motions) if motion is not FREE))
-        return Fact(self.axes, self.dtype, Predicates(every(self.where, read), ordinary=FALSE), zeros_are_known=False)
+        return Fact(self.axes, self.dtype, Predicates(every(self.where, read), ordinary=FALSE), zeros_known=FALSE)
 
 
 def read_moved_fact(data: Mapping[str, Any], dtype: str) -> MovedFact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orderproof_recheck.facts import INTEGER_LIMITS, WHOLE, Cases, Fact, Predicates, index, is_whole
+from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, WHOLE, Cases, Fact, Predicates, index, is_whole
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.largest_scores import are_values_at
 from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite
@@ -22,6 +22,7 @@ from orderproof_recheck.rules.movement import (
 )
 from orderproof_recheck.rules.numbers import is_ordinary, rounded
 from orderproof_recheck.rules.pieces import parted
+from orderproof_recheck.rules.sums_by_index import index_add
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Derived, Step
 
@@ -176,6 +177,13 @@ def _of_scores(step: Step, known: Predicates, places: Fact, source: Fact) -> Pre
     )  # fmt: skip
 
 
+def reduced_at_indices(step: Step) -> list[Derived]:
+    """Elements at one index added, multiplied or compared."""
+    places = step.argument(2, "index")
+    is_known = isinstance(places, Fact) and isinstance(places.value, Term) and step.claim.dtype in FLOATS
+    return index_add(step) if is_known and _is_reduced_in_pairs(step) else scatter(step)
+
+
 def reduced_writes(step: Step) -> list[Derived]:
     """Elements at one index added, multiplied or compared: they may come in any order, together with their indices."""
     if not _is_reduced_in_pairs(step):
@@ -265,7 +273,7 @@ CREATION: dict[str, Operator] = {
     ),
     "scatter": Operator(scatter, Permuted(by_index=_written)),
     **operators(
-        ("scatter_add", "scatter_reduce"), scatter,
+        ("scatter_add", "scatter_reduce"), reduced_at_indices,
         Permuted((0,), _written, rule=reduced_writes, is_in_any_order=_is_reduced_in_pairs),
     ),
     **operators(("index_put", "_unsafe_index_put", "index_put_"), index_put),

@@ -304,7 +304,7 @@ def _of_numbers_below(step: Step, elements: Sequence[Fact], *, scaled: bool) -> 
 
 def _not_zero(fact: Fact) -> Formula:
     """Where an element is not known to be zero."""
-    return opposite(fact.zero) if fact.zeros_are_known else FALSE
+    return every(opposite(fact.zero), fact.zeros_known)
 
 
 def _divisors(name: str, arguments: Sequence[Any], elements: Sequence[Fact]) -> list[Formula]:

@@ -1,4 +1,4 @@
-"""Values that a search for a witness puts in the place of random ones: pad tokens, and ids that a model looks for."""
+"""Values that a search for a witness puts in the place of random ones: pads, ids that a model looks for, large ones."""
 
 from __future__ import annotations
 
@@ -15,22 +15,33 @@ from orderproof.models.subject import Axis
 from orderproof.recording.captured_graph import CapturedGraph, ancestors
 
 MOST_COMPARED_VALUES = 6
+LARGE = 300.0  # times random numbers: both signs are among them, and scores stay below every mask
 # The last and the first integers for which a comparison with `k` has another result, less `k`.
 AROUND = {"eq": (0,), "ne": (0,), "isin": (0,), "lt": (-1, 0), "ge": (-1, 0), "le": (0, 1), "gt": (0, 1)}
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Values that take the place of the random ones of an input, in turn, in the first run, the second one or both."""
+    """Values that take the place of the random ones of an input, in turn, in the first run, the second one or both.
+
+    Without such values, the random numbers of the second run are multiplied by `times`.
+    """
 
     first: tuple[int, ...] = ()
     second: tuple[int, ...] = ()
     place: int = 0
     label: str = ""
+    times: float = 1.0
 
     def applied(self, first: LabelledInputs, second: LabelledInputs) -> tuple[LabelledInputs, LabelledInputs]:
         """The inputs of both runs with these values at every place."""
-        return self._filled(first, self.first), self._filled(second, self.second)
+        return self._filled(first, self.first), self._scaled(self._filled(second, self.second))
+
+    def _scaled(self, inputs: LabelledInputs) -> LabelledInputs:
+        if self.times == 1:
+            return inputs
+        tensors = tuple(x * self.times if k == self.place else x for k, x in enumerate(inputs.inputs))
+        return LabelledInputs(tensors, (self.label,) * len(inputs.labels) if self.place == 0 else inputs.labels)
 
     def _filled(self, inputs: LabelledInputs, values: tuple[int, ...]) -> LabelledInputs:
         if not values:
@@ -46,6 +57,12 @@ def pad_tokens(tokens: Tensor, pad: int | None) -> Iterator[Replacement]:
     """The pad token in the second run: its id, or the zero vector that embedding tables have for it."""
     if tokens.is_floating_point() or pad is not None:
         yield Replacement(second=(0 if tokens.is_floating_point() else pad or 0,), label="<pad>")
+
+
+def large_numbers(tokens: Tensor) -> Iterator[Replacement]:
+    """Numbers next to which those of the first run are small: the largest of a row, and the least, are among them."""
+    if tokens.is_floating_point():
+        yield Replacement(label="<large>", times=LARGE)
 
 
 def values_of_branches(values: Sequence[int], sample: Sequence[Tensor], axes: Sequence[Axis]) -> Iterator[Replacement]:

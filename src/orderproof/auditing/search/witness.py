@@ -12,6 +12,7 @@ from orderproof.auditing.search.law_runs import LawRuns
 from orderproof.auditing.search.replacements import (
     Replacement,
     compared_values,
+    large_numbers,
     pad_tokens,
     rare_values,
     values_of_branches,
@@ -21,6 +22,7 @@ from orderproof.diagnosis.counterexample import Counterexample, find_counterexam
 from orderproof.diagnosis.tolerances import ROUNDING_FACTOR
 from orderproof.laws import InputChange
 from orderproof.laws.proved.proved_law import evenly_spaced
+from orderproof.laws.proved.replacement_law import ReplacementLaw
 from orderproof.records.audit import Witness
 
 COMPARED_CHANGES = 4  # at a length at which nothing is proved
@@ -58,6 +60,7 @@ class WitnessSearch(LawRuns):
             or self._search_with_replacements(self._pad_tokens(), self.lengths())
             or self.search_other_branches()
             or self._search_with_replacements(self._rare_values(), self.lengths())
+            or self._search_with_replacements(self._large_numbers(), [self.context.token_count])
             or self._search(self._longer())
         )
         seeds = (0, 1) if weights == "all" else ()
@@ -122,6 +125,11 @@ class WitnessSearch(LawRuns):
         if self.law.can_replace_with_pad and len(self.runs.axes) == 1:
             tokens = self.tokens(self.context.token_count)[0].inputs[0]
             yield from pad_tokens(tokens, self.context.subject.pad_token_id)
+
+    def _large_numbers(self) -> Iterator[Replacement]:
+        """Large numbers, if the law replaces tokens that are vectors."""
+        if isinstance(self.law, ReplacementLaw) and len(self.runs.axes) == 1:
+            yield from large_numbers(self.tokens(self.context.token_count)[0].inputs[0])
 
     def _values_of_branches(self) -> Iterator[Replacement]:
         """Values that decide the branches of the recording; none if it took none."""

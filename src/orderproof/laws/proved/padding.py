@@ -73,8 +73,8 @@ class PaddingLaw(ReplacementLaw):
         (mask,) = shared
         is_real, inside = REAL_TOKENS[mask], (at_most(0, REAL_TOKEN), less(REAL_TOKEN, TOKENS))
         return Statement(
-            is_real, is_real, lambda row, token: [is_real(row, token)], inside, (MASKS_IN_WORDS[mask],),
-            pooled=REAL_TOKEN,
+            is_real, lambda row, token: is_real(row, token) & is_real(row, REAL_TOKEN),
+            lambda row, token: [is_real(row, token)], inside, (MASKS_IN_WORDS[mask],), pooled=REAL_TOKEN,
         )  # fmt: skip
 
     def change_description(self, tokens: int) -> str:

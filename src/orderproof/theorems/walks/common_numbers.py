@@ -1,12 +1,15 @@
 """Numbers that the elements of a row have in common, and that cancel: the largest score, which is subtracted from all.
 
-Lemma. Let m[i] be a finite number for each row i.
+Lemma. Let m[i] be an ordinary number for each row i; where it may be another one, let it be zero, and nothing is known
+of the row.
   1. softmax_j(s[i, j] - m[i]) = softmax_j(s[i, j]): the exponentials and their sum have the factor exp(-m[i]).
   2. exp(s - m) = exp(s) f with f = exp(-m), which is positive. A product of it, and a sum along j, have the factor
      f[i]. The quotient of two tensors with the same factor is that of the tensors without it.
   3. Q (K - n 1^T) = Q K - (Q n) 1^T: keys less a number of each feature give scores less a number of each query.
   4. (a - m) - (b - m) = a - b, and integers a - m and b - m are equal where a and b are.
   5. The sum from an index to the end is that of all elements less the sum before the index.
+  6. softmax_j(s[i, j]) = exp(s[i, j]) f[i] at an ordinary score in a row without any that may be infinite, where f is
+     one over the sum of the exponentials of the row. In other rows let f be one.
 So where a softmax along j, or such a quotient, difference or comparison agrees for s, it does for s - m, whether m
 agrees in both runs or not. A mask passes: `(s - m) + mask` is `(s + mask) - m`, and -inf stays -inf. A finite mask that
 replaces scores does not move with m. It is only followed where the scores are ordinary numbers: then its entries have
@@ -26,7 +29,7 @@ import torch
 from torch.fx import Node
 
 from orderproof.logic.rewriting import Substitution
-from orderproof.logic.terms import FALSE, TRUE, at_most
+from orderproof.logic.terms import FALSE, TRUE, Formula, at_most
 from orderproof.number_limits import masking_threshold
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, as_cases, axis_variable, index
 from orderproof.theorems.facts.reindexing import with_single_axis
@@ -53,6 +56,7 @@ class Common:
         labels: For each dimension that of the number; None where the number is the same for every index.
         factor: It is a factor; else it is subtracted.
         filled: A finite mask has replaced scores.
+        weak: It is that of weights of a softmax: next to one of another tensor it is left in its tensor.
 
     """
 
@@ -61,6 +65,7 @@ class Common:
     labels: tuple[int | None, ...]
     factor: bool = False
     filled: bool = False
+    weak: bool = False
 
     @property
     def along(self) -> frozenset[int]:
@@ -74,8 +79,12 @@ def without_common_numbers(call: OpenOperation, rule: Rule, result: OpenFacts) -
     if not isinstance(result, OpenFact) or result.value is not None:
         return result
     known = {x: call.context.common[x] for x in call.node.all_input_nodes if x in call.context.common}
+    known = {x: one for x, one in known.items() if not one.weak} or known
     try:
-        found = _passed(call, known, rule) if known else _from_the_end(call) or _subtracted(call, rule)
+        if known:
+            found = _passed(call, known, rule)
+        else:
+            found = _from_the_end(call) or _normalised(call, result) or _subtracted(call, rule)
         if found is not None:
             call.context.common[call.node] = found
         if known and _cancels(call, known):
@@ -115,18 +124,44 @@ def _subtracted(call: OpenOperation, rule: Rule) -> Common | None:
             None if a and not b else d for d, (a, b) in enumerate(zip(dims[tensor], dims[number], strict=True))
         )
         fact = call.fact(arguments[number])
-        if None in labels and fact.same is not TRUE and is_ordinary(fact):
+        loose = ~operands_of(call).fact(arguments[number]).ranges().finite
+        if None in labels and fact.same is not TRUE and loose is not TRUE:
             if number == 1:
-                return Common((arguments[1], call.name), operands_of(call).fact(arguments[0]), labels)
+                rest = _except(operands_of(call).fact(arguments[0]), loose)
+                return Common((arguments[1], call.name), rest, labels)
             zeros = {arguments[0]: OpenFact(fact.dims, fact.dtype)}  # any number that both runs have
-            return Common((arguments[0], "add"), _applied(call, rule, zeros), labels)  # type: ignore[arg-type]
+            return Common((arguments[0], "add"), _except(_applied(call, rule, zeros), loose), labels)  # type: ignore[arg-type]
     return None
+
+
+def _except(fact: OpenFact, loose: Formula) -> OpenFact:
+    """The fact that says nothing of the elements of some rows."""
+    if loose is FALSE:
+        return fact
+    if fact.value is not None:
+        fact = fact.without_value()
+    kept = ~loose
+    return replace(
+        fact, same=fact.same & kept, zero=fact.zero & kept, hidden=fact.hidden & kept,
+        unbounded=fact.unbounded | loose, low=fact.low & kept,
+    )  # fmt: skip
 
 
 def is_ordinary(fact: OpenFact) -> bool:
     """True if every element is an ordinary number."""
     ranges = fact.ranges()
     return ranges.hidden is FALSE and ranges.unbounded is FALSE
+
+
+def _normalised(call: OpenOperation, result: OpenFact) -> Common | None:
+    """The weights of a softmax: exponentials with one over the sum of their row as a factor."""
+    scores = call.operand if call.name in SOFTMAX else None
+    if scores is None or scores.dims != result.dims:
+        return None
+    same = (scores.same & scores.ranges().finite & ~result.unbounded) | result.zero
+    labels = tuple(None if d == call.dim(1, default=-1) else d for d in range(call.rank))
+    rest = OpenFact(result.dims, call.dtype, same, zero=result.zero, unbounded=result.unbounded)
+    return Common((call.node,), rest, labels, factor=True, weak=True)
 
 
 def _from_the_end(call: OpenOperation) -> Common | None:
@@ -230,7 +265,7 @@ def _through_product(call: OpenOperation, node: Node, common: Common) -> Common 
 
 def _through_factor(call: OpenOperation, node: Node, common: Common) -> Common | None:
     name, arguments = call.name, call.node.args
-    if name in KEEPS or (name in CONVERTS and call.dtype.is_floating_point) or name == "mul":
+    if name in KEEPS or (name in CONVERTS and call.dtype.is_floating_point) or name in ("mul", "tril", "triu"):
         return common
     if name in ("masked_fill", "where") and (fill := _other_choice(call, node)) is not None:
         return common if all(number == 0 for number in fill) else None
@@ -242,7 +277,7 @@ def _through_factor(call: OpenOperation, node: Node, common: Common) -> Common |
         return common
     is_row = arguments[0] is node and rank - 1 in common.along
     same_rank = isinstance(arguments[-1], Node) and call.rank_of(arguments[-1]) == rank
-    return common if name in ("matmul", "bmm") and is_row and same_rank else None
+    return common if name in ("matmul", "bmm") and is_row and same_rank and not common.weak else None
 
 
 def _other_choice(call: OpenOperation, node: Node) -> list[float] | None:

@@ -77,6 +77,7 @@ class Context:
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
     common: dict[Node, Any] = field(default_factory=dict)  # see `common_numbers`
     largest: dict[Node, Any] = field(default_factory=dict)  # see `largest_scores`
+    zero_summands: dict[Node, tuple[Formula, Axes]] = field(default_factory=dict)  # of sums
     of_a_run: dict[Node, Any] = field(default_factory=dict)  # see `values_of_a_run`
     places: dict[str, ExtremePlace] = field(default_factory=dict)  # by name of the node; see `extreme_places`
 
@@ -102,6 +103,33 @@ class Context:
         used = frozenset().union(*(f.variables for f in formulas))
         found = [(i, count) for i, count in self.loops if i.variables & used]
         return [f for i, count in found for f in (at_most(0, i), less(i, count))]
+
+    def note_sum(self, node: Node, zero: Formula, sizes: Axes, first_bound: int) -> None:
+        """Note where the summands of a sum are zero.
+
+        Args:
+            node: The sum.
+            zero: Where a summand is zero, over the indices of the sum and of one further axis.
+            sizes: The sizes of these axes.
+            first_bound: The number of the further axis.
+
+        """
+        self.zero_summands.pop(node, None)
+        if len(sizes) == first_bound + 1 and axis_variable(first_bound) in zero.variables:
+            self.zero_summands[node] = zero, sizes
+
+    def may_be_of_zeros(self, node: Node) -> Formula:
+        """Where all summands of a sum may be zero: none that a row is known to have is another number."""
+        if node not in self.zero_summands:
+            return FALSE
+        zero, sizes = self.zero_summands[node]
+        *own, size = sizes
+        places = [as_term(0), size - 1, *(index(k) for k, one in enumerate(own) if one is size)]
+        if size is TOKENS and self.real_token is not None:
+            places.append(self.real_token)
+        at_places = [Substitution({axis_variable(len(own)): place}).formula(zero) for place in places]
+        some_other = self.proves(disjunction(*(~one for one in at_places)), sizes)
+        return FALSE if some_other else conjunction(*at_places)
 
     def count(self, name: str, formula: Formula, sizes: Axes) -> Count:
         """The number of true elements of a tensor of booleans that a node counts."""

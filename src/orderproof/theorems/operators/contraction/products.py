@@ -134,6 +134,7 @@ def contraction(call: OpenOperation, operands: Sequence[Labelled], result: Seque
     loose = disjunction(*(part for r in ranges for part in (r.hidden, r.unbounded))) & ~zero
     unbounded = FALSE if loose is FALSE else ~call.context.for_all(~loose, sizes, first_bound)
     vanishes = FALSE if zero is FALSE else call.context.for_all(zero, sizes, first_bound)
+    call.context.note_sum(call.node, zero, sizes, first_bound)
     return OpenFact(
         tuple(common.axes[label] for label in result), call.dtype, same | vanishes, None, FALSE, vanishes, unbounded
     )

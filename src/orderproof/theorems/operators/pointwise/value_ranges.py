@@ -19,7 +19,7 @@ from orderproof.logic.terms import FALSE, TRUE, Formula, Term, conjunction, disj
 from orderproof.number_limits import finite_scores_assumption, greatest_scale, largest_ordinary
 from orderproof.theorems.facts.numbers import beyond_ordinary
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Ranges
-from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Operands
+from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, Operands, operands_of
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import operator_of
 
@@ -112,7 +112,18 @@ def _combined(
         own, combine = [own[1 - taken], negative], sum_ranges
     if name in _RELIES_ON_ASSUMPTION and any(r.hidden is not FALSE for r in own):
         call.context.assume(finite_scores_assumption())
+    if name == "div":
+        own = [own[0], replace(own[1], zero=own[1].zero | _sum_of_zeros(call, operands.arguments[1]))]
     return combine(own[0], own[1])
+
+
+def _sum_of_zeros(call: OpenOperation, divisor: Any) -> Formula:
+    """Where a divisor is a sum that may be one of zeros only."""
+    where = call.context.may_be_of_zeros(divisor) if isinstance(divisor, Node) else FALSE
+    if where is FALSE:
+        return FALSE
+    fact = OpenFact(call.fact(divisor).dims, call.dtype, same=where)
+    return operands_of(replace(call, facts={**call.facts, divisor: fact})).fact(divisor).same
 
 
 def _of_negative(fact: OpenFact) -> Ranges | None:

@@ -147,6 +147,7 @@ def reduction(call: OpenOperation, fact: OpenFact, dims: Sequence[int], *, keep:
     zero = FALSE
     if zeros_vanish and ranges.zero is not FALSE:
         zero = call.context.for_all(ranges.zero, sizes, first_bound)
+        call.context.note_sum(call.node, ranges.zero, sizes, first_bound)
     out = tuple(common.axes[d] if d in kept else () for d in range(rank) if keep or d in kept)
     return OpenFact(out, call.dtype, same, None, FALSE, zero, unbounded)
 

@@ -36,8 +36,9 @@ from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
 
-SCATTER = operators("scatter", "scatter_add", "scatter_reduce")
-IN_ANY_ORDER = {"scatter_add", "scatter_reduce"}  # torch refuses a reduction that is not symmetric
+SCATTER = operators("scatter")
+SCATTER_REDUCED = operators("scatter_add", "scatter_reduce")  # torch refuses a reduction that is not symmetric
+IN_ANY_ORDER = {"scatter_add", "scatter_reduce"}
 INDEXED_WRITE = operators("index_copy", "index_fill")
 
 
@@ -72,6 +73,7 @@ def _of_scores(call: OpenOperation, found: OpenFact, scores: OpenFact) -> OpenFa
 
 
 @SCATTER.moved
+@SCATTER_REDUCED.moved
 def moved_scatter(call: MovedOperation) -> MovedFact:
     """Elements along one dimension replaced, at an index for each."""
     dim = int(call.argument(1, "dim")) % max(call.rank, 1)
