@@ -13,7 +13,7 @@ from tests.ports.config_forks import ENGINES, PAGE, Store, outcome, page_of, run
 from tests.ports.config_mistakes import FORKS
 from tests.ports.forks_page import page
 
-SERVING = ("vllm", "onnxruntime-genai")
+SERVING = ("vllm", "onnxruntime-genai", "openvino")
 
 
 @pytest.mark.parametrize(
