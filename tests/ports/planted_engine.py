@@ -242,6 +242,16 @@ def attribute(name: str, value: Any) -> Plant:
     return plant
 
 
+def no_clipping(model: Any) -> None:
+    model.config.clip_qkv = None
+
+
+def no_mean(model: Any) -> None:
+    for part in model.modules():
+        if type(part).__name__ == "OlmoLayerNorm":
+            part.forward = lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+
 def no_final_softcap(model: Any) -> None:
     """Logits before the softcap c tanh(x / c)."""
     cap, forward = float(model.config.final_logit_softcapping), model.forward

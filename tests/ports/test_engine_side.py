@@ -220,10 +220,12 @@ def test_vllm_makes_a_new_engine_after_a_call_that_failed(monkeypatch: pytest.Mo
             raise RuntimeError("no kernel")
 
     processor = SimpleNamespace(LogitsProcessor=object, MoveDirectionality=None)
-    library = SimpleNamespace(LLM=Stuck, SamplingParams=dict)
-    for name, module in {"vllm": library, "vllm.v1.sample.logits_processor": processor}.items():
-        monkeypatch.setitem(sys.modules, name, module)
+    library, models = SimpleNamespace(LLM=Stuck, SamplingParams=dict), SimpleNamespace(registry=SimpleNamespace())
+    parts = {"": library, ".v1.sample.logits_processor": processor, ".model_executor.models": models}
+    for name, module in parts.items():
+        monkeypatch.setitem(sys.modules, f"vllm{name}", module)
     side = serving.import_side(Path(engine_side.__path__[0]) / "vllm_side.py")
+    assert models.registry._run_in_subprocess(lambda: "inspected here") == "inspected here"
     model = side._Model("checkpoint", 9)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="no kernel"):

@@ -145,6 +145,10 @@ CASES: dict[str, Case] = {
         "arch:afmoe", plants(planted.scaled_embeddings, planted.undivided_expert_weights), "same_prefill",
         (("other", "sigmoid scores as they are"), ("other", "True")),
     ),
+    "two of a program that reads no key for them": Case(
+        "arch:olmo?clip_qkv=0.5", plants(planted.no_mean, planted.no_clipping), "same_prefill",
+        (("other", "without the mean subtracted"), ("other", "absent")),
+    ),
     "softmax scores of experts": Case(
         "arch:lfm2_moe", plants(planted.softmax_of_experts(1.0)), "same_prefill", (("other", "softmax"),)
     ),

@@ -23,7 +23,7 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
     for epsilon in (None, *EPSILONS) if names else ():
         own = "" if epsilon is None else f", epsilon {epsilon:g}"
         change = Change(prepare=partial(_do_not_subtract, epsilon=epsilon))
-        yield Candidate("other", "norm", ", ".join(names), f"without the mean subtracted{own}", change)
+        yield Candidate("other", "norm", ", ".join(names), f"without the mean subtracted{own}", change, likely=True)
 
 
 def _layer_norms(model: Any) -> list[Any]:

@@ -33,10 +33,10 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
         if key not in SIZE_KEYS and isinstance(value, (bool, int, float)):
             for other in dict.fromkeys(_alternatives(key, value, usual, defaults)):
                 if other != value and isinstance(other, (bool, int, float, type(None))):
-                    likely = isinstance(value, bool)
-                    change = with_read_values({key: other}) if likely else with_values({key: other})
+                    flag = isinstance(value, bool)
+                    change = with_read_values({key: other}) if flag else with_values({key: other})
                     assumed = "absent" if other is None else str(other)
-                    yield Candidate("other", key, str(value), assumed, change, likely=likely)
+                    yield Candidate("other", key, str(value), assumed, change, likely=flag or other is None)
     for kind in sorted({_kind(name) for name, _ in _biases(reference.model)}):
         change = Change(prepare=partial(_remove_biases, kind=kind))
         yield Candidate("other", f"biases of {kind}", "in the checkpoint", "not read", change)

