@@ -21,9 +21,17 @@ def pairs_soon(*axes: Iterable[Any], allowed: Callable[..., bool] = lambda *_: T
 
 def first_soon(values: Iterable[Any], count: int = 1) -> list[Any]:
     """Values as parameters; those after the first ones are marked slow."""
-    return [pytest.param(x, marks=() if place < count else pytest.mark.slow) for place, x in enumerate(values)]
+    return [_parameter(x, soon=place < count) for place, x in enumerate(values)]
 
 
 def one_in(count: int, values: Iterable[Any]) -> list[Any]:
     """Values as parameters; all but every ``count``-th are marked slow."""
-    return [pytest.param(x, marks=() if place % count == 0 else pytest.mark.slow) for place, x in enumerate(values)]
+    return [_parameter(x, soon=place % count == 0) for place, x in enumerate(values)]
+
+
+def _parameter(value: Any, *, soon: bool) -> Any:
+    """A parameter: of a value, of those of a plain tuple, or one that has marks of its own."""
+    marks = [] if soon else [pytest.mark.slow]
+    if hasattr(value, "marks"):
+        return pytest.param(*value.values, marks=[*value.marks, *marks], id=value.id)
+    return pytest.param(*(value if type(value) is tuple else (value,)), marks=marks)

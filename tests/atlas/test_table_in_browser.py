@@ -16,10 +16,10 @@ CELLS = "[...document.querySelectorAll('tbody tr')].map(line => [...line.cells].
 def test_the_table_is_searched_from_disk_and_a_search_has_an_address() -> None:
     with a_window(from_disk) as seen:
         seen.page.goto(f"{TABLE}#words=OP202&result=fail")
-        assert "36 of " in seen.page.inner_text("#count")
+        assert "48 of " in seen.page.inner_text("#count")
         shown = seen.page.evaluate(CELLS)
-        assert len(shown) == 36
-        assert {line[2] for line in shown} == {"OP202 padding (padded)"}
+        assert len(shown) == 48
+        assert {line[2] for line in shown} == {"OP202 padding (padded)", "OP202 padding (padded), output pooler_output"}
         seen.page.select_option("#result", label="all results")
         seen.page.fill("#words", "llama causal")
         found = seen.page.evaluate(CELLS)

@@ -372,7 +372,7 @@ def test_terms_are_defined_where_they_are_used_first(open_page: Open):
     assert all("a code, such as OP101" in line for line in codes)
 
 
-@pytest.mark.parametrize("width", [PHONE, 1280])
+@pytest.mark.parametrize("width", first_soon([PHONE, 1280]))
 def test_a_long_word_ends_before_its_weight(open_page: Open, width: int):
     page = open_page(width=width).page
     type_words(page, "internationalization of antidisestablishmentarianism")

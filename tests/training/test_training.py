@@ -14,6 +14,7 @@ from orderproof import training
 from orderproof.errors import SubjectError, UsageError
 from orderproof.laws import training_laws
 from tests.cli.conftest import Run, run
+from tests.pairs import one_in
 from tests.training import collated_steps, loop_steps, module_steps, trainer_steps, transformers_steps
 
 __all__ = ["run"]
@@ -45,7 +46,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "code"), STEPS)
+@pytest.mark.parametrize(("kind", "name", "code"), one_in(3, STEPS))
 def test_the_plain_command_finds_each_fault_and_passes_each_twin(run: Run, kind: str, name: str, code: str) -> None:
     file = str(Path(__file__).with_name(f"{kind}_steps.py"))
     done = run("training", f"{file}:{name}", "--json", "-", "-q")

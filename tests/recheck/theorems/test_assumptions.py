@@ -9,6 +9,7 @@ from orderproof.logic.solver import Solver
 from orderproof_recheck.assumptions import DEPTH_ASSUMPTION, LOOP_ASSUMPTION
 from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.theorem import check_theorem, digest_of
+from tests.pairs import one_in
 from tests.recheck.theorems.examples import Certificate, example, recorded_module, unchecked
 from tests.recheck.theorems.graph_mutations import recordings
 from tests.theorems.loops import IN_CHUNKS, LOOPS
@@ -17,7 +18,7 @@ from tests.theorems.stacks import STACKS
 OF_LOOPS = [(case.name, law) for case in (*LOOPS, IN_CHUNKS[0]) for law in sorted(case.laws)]
 
 
-@pytest.mark.parametrize(("name", "law"), OF_LOOPS)
+@pytest.mark.parametrize(("name", "law"), one_in(3, OF_LOOPS))
 def test_a_theorem_of_a_loop_states_that_its_iterations_are_alike(name: str, law: str) -> None:
     made = example(name, law)
     assert made is not None
@@ -33,7 +34,7 @@ def test_the_places_of_the_loops_may_be_others() -> None:
     check_theorem(made)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, every_depth) in STACKS.items() if every_depth])
+@pytest.mark.parametrize("name", one_in(3, [name for name, (_, every_depth) in STACKS.items() if every_depth]))
 def test_a_theorem_of_every_depth_states_what_it_assumes_of_other_layers(name: str) -> None:
     assert DEPTH_ASSUMPTION == EVERY_DEPTH_ASSUMPTION
     made = unchecked(*recorded_module(STACKS[name][0]()), "causal", Solver())
