@@ -36,6 +36,7 @@ from orderproof_recheck.statements import (
     input_fact,
 )
 from orderproof_recheck.steps import Derived, Step
+from orderproof_recheck.sums_of_zeros import zeros_known_of_operand
 from orderproof_recheck.values_of_a_run import with_values_of_a_run
 
 MOST_AXES = 4  # of a tensor whose corners are looked at
@@ -162,6 +163,7 @@ def _step(
         note_place(step)
         derived = with_values_of_a_run(step, rule, without_common_numbers(step, rule, rule(step)))
         note_largest(step)
+        step.zeros_known = zeros_known_of_operand(step, rule)
         step.unit_diagonal = has_unit_diagonal(step)
         step.require_all_read()
     for claim in step.claims:

@@ -87,6 +87,7 @@ class Step:
     read: set[int | str] = field(default_factory=set)  # places and names of arguments that the rule has read
     scaled: float = 1.0  # the factor below one by which the step scales masking values
     common: Common | None = None  # of its result
+    zeros_known: Formula = TRUE  # where the elements of its operand are known, which it moves
     sum_of: tuple[Fact, int] | None = None  # likewise
     flip_of: tuple[Fact, int] | None = None  # likewise
     largest: dict[int, Largest | None] = field(default_factory=dict)  # by number of the result
@@ -234,7 +235,7 @@ class Step:
             self.meet(Obligation(sizes, claimed, shown), f"it is claimed to be {name} where it need not be")
         is_masked = own.hidden is not FALSE or own.low is not FALSE
         share = self.remaining_share if is_masked else 1.0
-        zeros_known = TRUE if own.zero is found.zero else self.need_not_vanish(found.zero)
+        zeros_known = self.zeros_known if own.zero is found.zero else self.need_not_vanish(found.zero)
         return replace(
             claim, zeros_known=zeros_known, share=share, common=self.common, sum_of=self.sum_of,
             flip_of=self.flip_of, largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
@@ -258,7 +259,7 @@ class Step:
         own = self.claim.sizes
         count = max(len(claim.sizes) for claim in self.claims)
         further = [k for k in range(len(self.bound)) if axis(count + k) in zero.variables]
-        if self.name not in ("sum", "matmul", "bmm") or len(further) != 1:
+        if self.name not in ("sum", "mean", "matmul", "bmm") or len(further) != 1:
             return FALSE
         size = self.bound[further[0]]
         places = [integer(0), size - 1, *(index(k) for k, one in enumerate(own) if one is size)]

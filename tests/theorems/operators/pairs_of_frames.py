@@ -37,6 +37,12 @@ def filled(m: Program, x: Tensor, number: float) -> Tensor:
     return x + (later @ x.to(torch.complex64)).imag[..., :WIDTH]
 
 
+def shifted(m: Program, x: Tensor, number: complex) -> Tensor:
+    """Later tokens times complex numbers of zero, to which a complex number is added."""
+    later = torch.zeros(x.shape[1], x.shape[1], dtype=torch.complex64) + number
+    return x + (later.triu(1) @ x.to(torch.complex64)).imag
+
+
 def correlated(m: Program, x: Tensor, *, over: int) -> Tensor:
     """The real part of products of spectra with conjugate ones."""
     first, second = (torch.fft.fft(f(x), dim=over) for f in (m.first, m.second))
@@ -50,5 +56,6 @@ PROGRAMS = [
     Case("pairs of frames", lambda m, x: pairs(m, x, 0), NOT_CAUSAL, least=5),
     Case("complex states", complex_states, CAUSAL),
     Case("complex states from the last token on", lambda m, x: complex_states(m, x, late=True), NOT_CAUSAL),
+    Case("a complex number is added to zero", lambda m, x: shifted(m, x, 1j), NOT_CAUSAL),
     Case("complex numbers of zero", lambda m, x: filled(m, x, 0.0), CAUSAL),
 ]

@@ -68,7 +68,34 @@ def hidden_before_subtraction(m: Program, x: Tensor) -> Tensor:
     return (s - number).masked_fill(j > i, float("-inf")).softmax(-1).nan_to_num(1.0) @ m.third(x)
 
 
+def near_tokens(m: Program, x: Tensor, mask: Tensor, divide: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Attention to real tokens, each divided by the number of real ones next to it: some pads have none."""
+    i, j = index(x)
+    near = ((i - j).abs() < 2).to(x.dtype) * mask[:, None]
+    shares = scores(m, x).masked_fill(mask[:, None] == 0, float("-inf")).softmax(-1)
+    return shares @ divide(m.third(x), near).relu()
+
+
+DIVISIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "a sum": lambda v, near: v / near.sum(-1, keepdim=True),
+    "a sum with another axis": lambda v, near: v / near.sum(-1).unsqueeze(-1),
+    "a sum that is scaled": lambda v, near: v / (near.sum(-1, keepdim=True) * 2.0).sqrt(),
+    "a sum in another shape": lambda v, near: v / near.sum(-1).view(len(v), v.shape[1], 1).expand(v.shape),
+    "a mean": lambda v, near: v / near.mean(-1, keepdim=True),
+    "the inverse of a sum": lambda v, near: v * near.sum(-1, keepdim=True).reciprocal(),
+    "a power of a sum": lambda v, near: v * near.sum(-1, keepdim=True) ** -1,
+    "the logarithm of a sum": lambda v, near: v * near.sum(-1, keepdim=True).log(),
+    "a sum over two axes": lambda v, near: v / (near[..., None] * v.new_ones(3)).sum((-2, -1))[..., None],
+}
+
+
 PROGRAMS = [
+    *(
+        Case(f"tokens near real ones, {name}", lambda m, x, a, f=divide: near_tokens(m, x, a, f), BATCH, masked=True)
+        for name, divide in DIVISIONS.items()
+    ),
+    Case("tokens near real ones, at least one", lambda m, x, a: near_tokens(
+        m, x, a, lambda v, near: v / near.sum(-1).unsqueeze(-1).clamp(min=1.0)), PADDING, masked=True),
     Case("real keys by hand", layer, PADDING, masked=True),
     Case("real keys by hand, not shifted", lambda m, x, a: layer(m, x, a, torch.exp), PADDING, masked=True),
     Case("real keys by hand, twice", two_layers, PADDING, masked=True),

@@ -77,7 +77,8 @@ class Context:
     counts: dict[str, Count] = field(default_factory=dict)  # by name of the node
     common: dict[Node, Any] = field(default_factory=dict)  # see `common_numbers`
     largest: dict[Node, Any] = field(default_factory=dict)  # see `largest_scores`
-    zero_summands: dict[Node, tuple[Formula, Axes]] = field(default_factory=dict)  # of sums
+    zero_summands: dict[Node, tuple[Formula, Axes, int]] = field(default_factory=dict)  # of sums
+    zero_places: dict[Node, Formula] = field(default_factory=dict)  # where a sum may be zero that has moved since
     of_a_run: dict[Node, Any] = field(default_factory=dict)  # see `values_of_a_run`
     places: dict[str, ExtremePlace] = field(default_factory=dict)  # by name of the node; see `extreme_places`
 
@@ -109,20 +110,25 @@ class Context:
 
         Args:
             node: The sum.
-            zero: Where a summand is zero, over the indices of the sum and of one further axis.
+            zero: Where a summand is zero, over the indices of the sum and of further axes.
             sizes: The sizes of these axes.
-            first_bound: The number of the further axis.
+            first_bound: The number of the first further axis.
 
         """
         self.zero_summands.pop(node, None)
-        if len(sizes) == first_bound + 1 and axis_variable(first_bound) in zero.variables:
-            self.zero_summands[node] = zero, sizes
+        further = [k for k in range(first_bound, len(sizes)) if axis_variable(k) in zero.variables]
+        if further:
+            bound = tuple(sizes[k] for k in further)
+            moved = {axis_variable(k): index(first_bound + place) for place, k in enumerate(further)}
+            self.zero_summands[node] = Substitution(moved).formula(zero), (*sizes[:first_bound], *bound), len(bound)
 
     def may_be_of_zeros(self, node: Node) -> Formula:
         """Where all summands of a sum may be zero: none that a row is known to have is another number."""
         if node not in self.zero_summands:
-            return FALSE
-        zero, sizes = self.zero_summands[node]
+            return self.zero_places.get(node, FALSE)
+        zero, sizes, bound = self.zero_summands[node]
+        if bound > 1:
+            return TRUE
         *own, size = sizes
         places = [as_term(0), size - 1, *(index(k) for k, one in enumerate(own) if one is size)]
         if size is TOKENS and self.real_token is not None:

@@ -20,6 +20,7 @@ from orderproof.theorems.walks.largest_scores import note_largest, note_part
 from orderproof.theorems.walks.loops import Loop, loop_facts, stacked_fact
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
 from orderproof.theorems.walks.operator_rules import find_open_rule
+from orderproof.theorems.walks.sums_of_zeros import note_moved_sum
 from orderproof.theorems.walks.values_of_a_run import with_values_of_a_run
 
 
@@ -80,6 +81,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
     note_place(call)
     result = without_common_numbers(call, rule, call.checked(rule(call)))
     note_largest(call)
+    note_moved_sum(call, rule)
     return with_values_of_a_run(call, rule, call.finished(result)) if isinstance(result, OpenFact) else result
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from orderproof.logic.terms import TRUE
+from orderproof.logic.terms import FALSE, TRUE
+from orderproof.number_limits import largest_ordinary
 from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.integer_values import known_literal
@@ -38,6 +39,10 @@ class Operands:
             return self.facts[self.nodes.index(argument)]
         if isinstance(argument, OpaqueNumber):
             return OpenFact(self.facts[0].dims, torch.float32)
+        if isinstance(argument, complex):  # complex numbers have no values in facts
+            zero = TRUE if argument == 0 else FALSE
+            loose = FALSE if abs(argument) < largest_ordinary() else TRUE
+            return OpenFact(self.facts[0].dims, torch.complex64, zero=zero, unbounded=loose)
         known = known_literal(argument)
         value: Value = known if known is not None else Cases(((TRUE, float(argument)),))
         return OpenFact(self.facts[0].dims, torch.float32, value=value)

@@ -75,6 +75,7 @@ def ranges_of(call: OpenOperation, known: Sequence[Ranges], operands: Operands) 
     if name not in _FINITE_AT_ZERO:
         divisors = own[1:2] if name in _DIVISIONS else own[:1] if name == "pow" else []
         unbounded = disjunction(unbounded, *(r.zero | r.tiny for r in (*known, *divisors)))
+        unbounded = disjunction(unbounded, *(_sum_of_zeros(call, x) for x in call.node.all_input_nodes))
     return Ranges(unbounded=unbounded)
 
 
