@@ -8,12 +8,7 @@ from tests.theorems.idioms.idiom import Idiom
 from tests.theorems.idioms.levels import all_idioms, decided
 
 NOT_FOR_EVERY_LENGTH = {  # a module that is not listed is proved for every length
-    "masks_in_code: distances as floats": "length",
-    "masks_in_code: last real token": "length",
-    "masks_in_code: running sum of the identity": "length",
-    "masks_in_code: weights times a mask": "undecided",
     "sparse_keys: best keys weighted": "undecided",
-    "sparse_keys: one best key": "undecided",
     "sparse_keys: straight through": "undecided",
     "sparse_keys: totals of real tokens": "undecided",
     "states: two steps of a correction": "length",

@@ -69,8 +69,9 @@ def verdicts(module: nn.Module, law: str, **stated: dict[str, str]) -> dict[str,
 def test_a_mask_with_any_name_can_be_stated() -> None:
     assert verdicts(Visible(), "padding") == {"padded": "undecided"}  # it applies to no output
     assert verdicts(Visible(), "padding", roles={"keep": "mask"}) == {"padded": "proved"}
-    assert from_module(Visible(), IDS, roles={"keep": "mask"}).notes == (
-        "argument 'keep' is a padding mask, True at real tokens, as stated",
+    (note,) = from_module(Visible(), IDS, roles={"keep": "mask"}).notes
+    assert note.startswith(
+        "argument 'keep' is a padding mask, True at real tokens, which calls decided; --role keep=mask:"
     )
 
 
@@ -176,7 +177,10 @@ def test_a_proof_of_one_law_takes_the_statement_too() -> None:
 def test_an_example_input_can_be_stated_to_be_the_mask() -> None:
     subject = from_module(Visible(), (IDS, torch.ones(2, 7)), roles={"keep": "mask"})
     assert subject.token_axes == (1,)
-    assert subject.notes == ("argument 'keep' is a padding mask, 1 at real tokens, as stated",)
+    (note,) = subject.notes
+    assert note.startswith(
+        "argument 'keep' is a padding mask, 1 at real tokens, which calls decided; --role keep=mask:pads"
+    )
 
 
 @pytest.mark.parametrize("role", ["mask", "positions"])

@@ -49,10 +49,11 @@ def log_mask(m: Any, x: Tensor) -> Tensor:
     return attend(m, x, torch.ones(x.shape[1], x.shape[1]).tril().log())
 
 
-def times_mask(m: Any, x: Tensor, mask: Tensor) -> Tensor:
-    """Pads are taken out of the weights, which are normalized again."""
+def times_mask(m: Any, x: Tensor, mask: Tensor, least: float | None = None) -> Tensor:
+    """Pads are taken out of the weights, which are normalized again: by their sum, or a number that pads decide."""
     w = m.scores(x).masked_fill(hidden(x), -math.inf).softmax(-1) * mask[:, None, :]
-    return w / w.sum(-1, keepdim=True).clamp(min=1e-9) @ m.v(x)
+    total = w.sum(-1, keepdim=True)
+    return w / (total if least is None else total.clamp(min=least)) @ m.v(x)
 
 
 def fused(m: Any, x: Tensor, mask: Tensor) -> Tensor:
@@ -123,7 +124,9 @@ IDIOMS = {
     "smaller of two masks, padding": Idiom(of(minimum), law="padding", masked=True),
     "where of booleans": Idiom(of(where_bias), masked=True),
     "logarithm of a triangle": Idiom(of(log_mask)),
-    "weights times a mask": Idiom(of(times_mask), law="padding", masked=True),
+    "weights times a mask": Idiom(
+        of(times_mask), of(lambda m, x, mask: times_mask(m, x, mask, 1e-9)), law="padding", masked=True
+    ),
     "fused, with the token itself": Idiom(of(fused), masked=True),
     "lower bits": Idiom(of(bits)),
     "distances as floats": Idiom(of(floats)),

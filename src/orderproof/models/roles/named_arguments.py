@@ -23,7 +23,7 @@ from orderproof.models.roles.optional_mask import (
 )
 from orderproof.models.roles.pad_ids import PadIds, pad_ids
 from orderproof.models.roles.position_argument import POSITION_NAMES, PositionArgument
-from orderproof.subject_spec import NO_ARGUMENT, Layout
+from orderproof.subject_spec import NO_ARGUMENT, Layout, StatedMask
 
 PADS_ROLE = "the role pads:ID"
 NO_POSITIONS = "no argument takes position ids, as stated"
@@ -66,7 +66,7 @@ class NamedArguments:
     def notes(self, layout: Layout) -> Iterator[str]:
         """How each argument is understood, for the report."""
         if self.mask is not None and layout.mask is not None:
-            yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, as stated"
+            yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, {self._known_by(layout.mask)}"
         elif isinstance(self.mask, MaskArgument) and self.mask.contradicted:
             yield (
                 f"argument {self.mask.name!r} hides tokens the other way round in calls than its name or its example "
@@ -92,6 +92,13 @@ class NamedArguments:
                 if self.position_ids is None
                 else f"argument {self.position_ids.name!r} takes position ids, as stated"
             )
+
+    def _known_by(self, stated: StatedMask) -> str:
+        """How it is known that an argument is a mask, and which value it has at pads."""
+        if stated.marks_pads is not None or not isinstance(self.mask, MaskArgument):
+            return "as stated"
+        other = "real" if self.mask.marks_pads else "pads"
+        return f"which calls decided; --role {self.mask.name}=mask:{other} states the other way round"
 
 
 KeywordInput = PaddingMask | PositionArgument | DocumentIds | DocumentMask
