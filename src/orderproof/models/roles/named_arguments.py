@@ -66,7 +66,8 @@ class NamedArguments:
     def notes(self, layout: Layout) -> Iterator[str]:
         """How each argument is understood, for the report."""
         if self.mask is not None and layout.mask is not None:
-            yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, {self._known_by(layout.mask)}"
+            why = self._known_by(layout.mask)
+            yield f"argument {self.mask.name!r} is a padding mask, {self.mask.convention}, {why}"
         elif isinstance(self.mask, MaskArgument) and self.mask.contradicted:
             yield (
                 f"argument {self.mask.name!r} hides tokens the other way round in calls than its name or its example "
