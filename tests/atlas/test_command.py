@@ -17,6 +17,7 @@ from tests.atlas.processes import rows_in
 from tests.cli.conftest import STAGE
 
 
+@pytest.mark.slow
 def test_architectures_are_audited_and_listed_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,10 +135,8 @@ def test_a_prompt_that_is_kept_and_a_row_that_is_put_off_are_compared(
     assert finding.port.first_token == first, finding.reason
 
 
-@pytest.mark.parametrize(
-    "difference",
-    ["positions restart after a prefix", pytest.param("blocks of another prompt", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("difference", ["positions restart after a prefix", "blocks of another prompt"])
 def test_a_wrong_cache_of_a_shared_beginning_is_found_after_it(difference: str, place: Path) -> None:
     (finding,) = audit("arch:llama", against=numpy_engine(place, difference), laws=["same_shared_prefix"]).findings
     assert finding.verdict == "refuted", finding.reason

@@ -57,7 +57,7 @@ def _record(case: Case) -> tuple[list, tuple[str, ...]]:
     return record_open(_module(case), inputs, {"batch": 3, "tokens": length}), (TOKEN_INPUT, *[MASK] * case.masked)
 
 
-@pytest.mark.parametrize("case", one_in(2, CASES), ids=lambda c: c.name)
+@pytest.mark.parametrize("case", one_in(3, CASES), ids=lambda c: c.name)
 def test_laws_are_proved_exactly_where_they_hold(case: Case) -> None:
     graphs, roles = _record(case)
     solver = Solver()

@@ -84,6 +84,7 @@ def test_rows_are_computed_once_and_a_second_run_reads_the_store(
         assert update_store(wanted, store, lambda running, done, total: None) == first
 
 
+@pytest.mark.slow
 def test_an_architecture_with_the_text_model_of_another_has_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
