@@ -3,8 +3,8 @@
     python -m tests.ports.config_forks [ENGINE ...]     print and write docs/evidence/ports/forks.md
 
 The engine itself is the library: it computes what its own reader would with one mistake. The audit knows nothing of it.
-Outcomes are kept in `forks.json` beside the page: an interrupted run goes on, and an engine of another version is asked
-again. Without names all engines are asked; one that is not installed is left out with a line.
+Outcomes are kept in `forks.json` in the folder of the page: an interrupted run continues, and runs an engine of another
+version again. Without names all engines run; one that is not installed is left out with a line.
 """
 
 from __future__ import annotations
