@@ -21,9 +21,11 @@ from typing import Any
 
 from orderproof import audit
 from orderproof.atlas.counts import code_span
+from orderproof.errors import UsageError
 from orderproof.ports.engines.engine import InferenceEngine
 from orderproof.ports.engines.registry import find_engine
 from orderproof.records.audit import Finding
+from orderproof.report.file_output import write_file
 from tests.ports.config_mistakes import FORKS, Edit
 from tests.ports.forks_page import BY_ITSELF, page, planted_in_tests
 
@@ -128,10 +130,13 @@ def main(names: Sequence[str]) -> None:
     kept = stored()
     for line in run(names or ENGINES, kept):
         sys.stderr.write(f"{line}\n")
-        STORE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(page_of(kept), encoding="utf-8")
+        write_file(json.dumps(kept, indent=1) + "\n", STORE)
+    write_file(page_of(kept), PAGE)
     sys.stdout.write(page_of(kept))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except UsageError as error:
+        sys.exit(f"config_forks: {error}")
