@@ -167,7 +167,7 @@ def first_token_always_seen(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     return _attend(m, x, seen[:, None])
 
 
-@UNSEEN.add(masked=True, padding=True, batch=True, right=True)
+@UNSEEN.add(masked=True, padding=False, batch=True)
 def keys_before_the_first_pad(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     return m.scores(x).masked_fill(mask.cumprod(-1)[:, None] == 0, -1e9).softmax(-1) @ m.v(x)
 
