@@ -7,7 +7,10 @@ So where such a result is the same in both runs for s, it is for s - m, although
 difference of s - m and t - m, or where integers of these are compared for equality. It moves as s does; and the product
 of a matrix with K - n 1^T is that with K, less a number of each row. The sum from an index to the end of a row is its
 number, the sum of the row, less the sum of the elements before the index. The weight of an ordinary score, in a row
-of which no score may be infinite, is its exponential times one over the sum of those of the row.
+of which no score may be infinite, is its exponential times one over the sum of those of the row. The logarithm of the
+softmax of ordinary scores is each of them less a number of the row. A power of a tensor with a factor has a power of it
+as a factor. Two tensors with the same factor have a sum with it, and a larger one, since it is positive; and -m is zero
+less m.
 
 A mask of -inf, or one that is added, leaves the difference a difference. A finite number in place of scores does not;
 it is followed up to the softmax, or the exponential, where the scores are ordinary: next to one of them its weight is
@@ -17,7 +20,7 @@ zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -36,6 +39,8 @@ from orderproof_recheck.steps import Derived, Step
 Rule = Callable[[Step], list[Derived]]
 Known = Mapping[int, Common]  # by the place of the argument
 SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax"})
+LOG_SOFTMAX = frozenset({"log_softmax", "_log_softmax"})
+POWERS = {"square": 2.0, "sqrt": 0.5}
 VIEWS = frozenset({"view", "reshape", "_unsafe_view", "unflatten"})
 MOVES = VIEWS | {"transpose", "mT", "permute", "unsqueeze", "squeeze", "expand", "slice", "select"}
 WHOLE = ((), (0,), (0, NO_END), (0, NO_END, 1))  # starts and ends of a slice that leaves nothing out
@@ -43,7 +48,7 @@ WHOLE = ((), (0,), (0, NO_END), (0, NO_END, 1))  # starts and ends of a slice th
 
 def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> list[Derived]:
     """The facts derived about a result in which common numbers of the operands may cancel."""
-    known = {place: x.common for place, x in enumerate(step.args) if isinstance(x, Fact) and x.common is not None}
+    known = {place: x.common for place, x in enumerate(_operands(step)) if isinstance(x, Fact) and x.common is not None}
     known = {place: one for place, one in known.items() if not one.weak} or known
     if len(derived) != 1 or derived[0].value is not None:
         return derived
@@ -52,7 +57,9 @@ def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> li
         if known:
             step.common = _passed(step, known, rule)
         else:
-            step.common = _from_the_end(step) or _normalised(step, derived[0]) or _subtracted(step, rule)
+            step.common = (
+                _from_the_end(step) or _normalised(step, derived[0]) or _negated(step) or _subtracted(step, rule)
+            )
         if known and _cancels(step, known):
             return [_either(derived[0].predicates, _applied(step, rule, known).predicates)]
     except CertificateError:  # the rule says nothing of what is left
@@ -60,10 +67,15 @@ def without_common_numbers(step: Step, rule: Rule, derived: list[Derived]) -> li
     return derived
 
 
+def _operands(step: Step) -> Sequence[Any]:
+    return step.args[1] if step.name == "einsum" and isinstance(step.args[-1], list) else step.args
+
+
 def _applied(step: Step, rule: Rule, known: Known) -> Fact:
     """The fact about the result of these operands without their common numbers."""
     before = step.args
-    step.args = [_opened(step, known[place]) if place in known else x for place, x in enumerate(before)]
+    opened = [_opened(step, known[place]) if place in known else x for place, x in enumerate(_operands(step))]
+    step.args = opened if _operands(step) is before else [before[0], opened]
     try:
         (found,) = rule(step)
         own, sizes = found.predicates, len(step.claim.sizes)
@@ -98,10 +110,12 @@ def _subtracted(step: Step, rule: Rule) -> Common | None:
     if step.name not in ("add", "sub") or step.kwargs or len(step.args) != 2:
         return None
     first, second = step.args
-    if not isinstance(first, Fact) or not isinstance(second, Fact) or len(first.axes) != len(second.axes):
+    if not isinstance(first, Fact) or not isinstance(second, Fact):
         return None
+    rank = len(step.shape)
     for place, number, tensor in ((1, second, first), (0, first, second)):
-        pairs = enumerate(zip(tensor.axes, number.axes, strict=True))
+        own, others = (((),) * (rank - len(x.axes)) + tuple(x.axes) for x in (tensor, number))
+        pairs = enumerate(zip(own, others, strict=True))
         labels = tuple(None if a and not b else d for d, (a, b) in pairs)
         ordinary = broadcast_element(step, number).ordinary
         if None not in labels or number.same is TRUE or ordinary is FALSE or tensor.dtype != step.claim.dtype:
@@ -119,20 +133,38 @@ def _subtracted(step: Step, rule: Rule) -> Common | None:
     return None
 
 
+def _negated(step: Step) -> Common | None:
+    """Zero less an ordinary number for each row."""
+    number = step.args[0] if step.name == "neg" and not step.kwargs else None
+    if not isinstance(number, Fact) or number.dtype not in FLOATS or number.dtype != step.claim.dtype:
+        return None
+    labels = tuple(d if size else None for d, size in enumerate(number.axes))
+    ordinary = broadcast_element(step, number).ordinary
+    if number.same is TRUE or None not in labels or ordinary is FALSE or number.axes != step.claim.axes:
+        return None
+    zero = Predicates(same=ordinary, zero=ordinary, ordinary=ordinary)
+    rest = Fact(step.claim.axes, step.claim.dtype, zero, zeros_known=FALSE)
+    return Common((number, "sub"), rest, tuple(step.bound), labels)
+
+
 def _is_ordinary(fact: Fact) -> bool:
     """True if every element is an ordinary number."""
     return fact.hidden is FALSE and fact.predicates.low is FALSE and fact.ordinary is TRUE
 
 
 def _normalised(step: Step, derived: Derived) -> Common | None:
-    """The weights of a softmax; those of a row that may have an infinite score have the factor one."""
-    scores = step.args[0] if step.name in SOFTMAX and step.args else None
+    """The weights of a softmax; those of a row that may have an infinite score have the factor one. Or logarithms."""
+    scores = step.args[0] if step.name in SOFTMAX | LOG_SOFTMAX and step.args else None
     if not isinstance(scores, Fact) or scores.axes != step.claim.axes:
         return None
     dim, weights = step.dim(step.argument(1, "dim"), len(scores.axes)), derived.predicates
+    labels = tuple(None if d == dim else d for d in range(len(scores.axes)))
+    if step.name in LOG_SOFTMAX:
+        if not _is_ordinary(scores) or scores.dtype != step.claim.dtype:
+            return None
+        return Common((step.node,), broadcast_element(step, scores), tuple(step.bound), labels)
     same = some(every(scores.same, scores.ordinary, weights.ordinary), weights.zero)
     rest = Fact(scores.axes, step.claim.dtype, replace(weights, same=same), zeros_known=FALSE)
-    labels = tuple(None if d == dim else d for d in range(len(scores.axes)))
     return Common((step.node,), rest, tuple(step.bound), labels, factor=True, weak=True)
 
 
@@ -154,10 +186,16 @@ def _from_the_end(step: Step) -> Common | None:
 
 
 def _passed(step: Step, known: Known, rule: Rule) -> Common | None:
-    """The result without the common number of its one operand that has one."""
+    """The result without the common number of its one operand that has one, or of both."""
     ((place, common), *others) = known.items()
+    if others and _both_keep(step, known):
+        return replace(common, rest=_applied(step, rule, known), further=tuple(step.bound))
     if others:
         return None
+    if step.name == "einsum":
+        labels = _of_a_product(step, place, common)
+        rest = common.rest if labels is None else _applied(step, rule, known)
+        return None if labels is None else replace(common, rest=rest, further=tuple(step.bound), labels=labels)
     passed = _moved(step, common) if place == 0 else None
     if passed is None and len(step.shape) == len(common.rest.axes):
         passed = _through_factor(step, place, common) if common.factor else _through_difference(step, place, common)
@@ -165,6 +203,31 @@ def _passed(step: Step, known: Known, rule: Rule) -> Common | None:
         return None
     rest = _applied(step, rule, {place: common})
     return replace(passed, rest=rest, further=tuple(step.bound))
+
+
+def _both_keep(step: Step, known: Known) -> bool:
+    """True for the sum, or the larger, of two tensors with the same factor."""
+    if step.name not in ("add", "maximum") or step.kwargs or set(known) != {0, 1} or len(step.args) != 2:
+        return False
+    first, second = known[0], known[1]
+    alike = first.labels == second.labels and first.rest.axes == second.rest.axes and _same_number(first, second)
+    return alike and first.factor and second.factor and first.weak == second.weak
+
+
+def _of_a_product(step: Step, place: int, common: Common) -> tuple[int | None, ...] | None:
+    """The labels of a factor in a sum of products, if it is the same for all that are summed."""
+    left, arrow, right = step.args[0].replace(" ", "").partition("->")
+    own = left.split(",")[place]
+    if not arrow or "." in own or len(own) != len(common.labels) or not common.factor or common.weak:
+        return None
+    if any(letter not in right and d not in common.along for d, letter in enumerate(own)):
+        return None
+    label_of = dict(zip(own, common.labels, strict=True))
+    return tuple(label_of.get(letter) for letter in right)
+
+
+def _same_number(first: Common, second: Common) -> bool:
+    return first.number[0] is second.number[0] and first.number[1:] == second.number[1:]
 
 
 def _moved(step: Step, common: Common) -> Common | None:
@@ -222,8 +285,9 @@ def _is_copy(step: Step) -> bool:
 def _through_difference(step: Step, place: int, common: Common) -> Common | None:
     if _is_copy(step):
         return common
-    if step.name == "exp":
-        return replace(common, factor=True, filled=False)
+    if step.name in ("exp", "exp2"):
+        number = common.number if step.name == "exp" else (*common.number, step.name)
+        return replace(common, number=number, factor=True, filled=False)
     if common.filled:
         return None
     if (fill := _other_choice(step, place)) is not None:
@@ -256,15 +320,21 @@ def _through_factor(step: Step, place: int, common: Common) -> Common | None:
     rank = len(step.shape)
     if _is_copy(step) or step.name in ("mul", "tril", "triu"):
         return common
+    if step.name == "add" and place == 0 and not isinstance(step.args[1], Fact) and step.args[1] == 0:
+        return common
     if (fill := _other_choice(step, place)) is not None:
         return common if all(number == 0 for number in fill) else None
+    power = step.args[1] if step.name == "pow" and len(step.args) == 2 else POWERS.get(step.name)
+    if place == 0 and isinstance(power, int | float) and 0 < power < math.inf:
+        return replace(common, number=(*common.number, "pow", float(power)))
     if step.name == "sum" and (given := step.argument(1, "dim")) is not None:
         dims = {step.dim(d, rank) for d in (given if isinstance(given, list) else [given])}
         return common if dims and dims <= common.along else None
     if step.name == "cumsum":
         return common if step.dim(step.argument(1, "dim"), rank) in common.along else None
-    of_rows = step.name in ("matmul", "bmm") and place == 0 and rank - 1 in common.along and not common.weak
-    return common if of_rows and len(step.fact(1).axes) == rank else None
+    if step.name not in ("matmul", "bmm") or common.weak or any(len(step.fact(k).axes) != rank for k in (0, 1)):
+        return None
+    return common if (rank - 1 if place == 0 else rank - 2) in common.along else None
 
 
 def _other_choice(step: Step, place: int) -> list[float] | None:
@@ -294,7 +364,7 @@ def _cancels(step: Step, known: Known) -> bool:
         return not first.factor and step.dim(step.argument(1, "dim"), len(step.shape)) in first.along
     if second is None or step.kwargs or first.labels != second.labels:
         return False
-    if first.number[0] is not second.number[0] or first.number[1:] != second.number[1:]:
+    if not _same_number(first, second):
         return False
     if step.name == "div":
         return first.factor and second.factor

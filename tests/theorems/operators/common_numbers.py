@@ -206,7 +206,12 @@ MUTANTS = mutants_of(
         "True",
         program="quotient by a sum over queries",
     ),
-    M("factor_of_a_key", "rank - 1 in common.along", "True", program="quotient of products over queries"),
+    M(
+        "factor_of_a_key",
+        "(rank - 1 if arguments[0] is node else rank - 2) in common.along",
+        "arguments[0] is node or rank - 2 in common.along",
+        program="quotient of products over queries",
+    ),
     M(
         "weights_first",
         "{$x: $one for $x, $one in $known.items() if not $one.weak} or $known",

@@ -9,7 +9,10 @@ of the row.
   4. (a - m) - (b - m) = a - b, and integers a - m and b - m are equal where a and b are.
   5. The sum from an index to the end is that of all elements less the sum before the index.
   6. softmax_j(s[i, j]) = exp(s[i, j]) f[i] at an ordinary score in a row without any that may be infinite, where f is
-     one over the sum of the exponentials of the row. In other rows let f be one.
+     one over the sum of the exponentials of the row. In other rows let f be one. The logarithm of the softmax of
+     ordinary scores is s less the logarithm of that sum.
+  7. Powers, products with another tensor and sums over other dimensions keep a factor: (x f)^p = x^p f^p. Of two
+     tensors with the same factor, so do the sum and the larger, since f is positive. And exp(-m) is exp(0) f.
 So where a softmax along j, or such a quotient, difference or comparison agrees for s, it does for s - m, whether m
 agrees in both runs or not. A mask passes: `(s - m) + mask` is `(s + mask) - m`, and -inf stays -inf. A finite mask that
 replaces scores does not move with m. It is only followed where the scores are ordinary numbers: then its entries have
@@ -31,8 +34,9 @@ from torch.fx import Node
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.terms import FALSE, TRUE, Formula, at_most
 from orderproof.number_limits import masking_threshold
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, as_cases, axis_variable, index
+from orderproof.theorems.facts.open_fact import Cases, NotCovered, OpenFact, as_cases, axis_variable, index
 from orderproof.theorems.facts.reindexing import with_single_axis
+from orderproof.theorems.operators.contraction.products import einsum
 from orderproof.theorems.operators.movement.rearrangement import PLANS
 from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, operands_of
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
@@ -40,6 +44,8 @@ from orderproof.theorems.walks.operation import operator_of
 
 Rule = Callable[[OpenOperation], OpenFacts]
 SOFTMAX = {"softmax", "_softmax", "_safe_softmax"}
+LOG_SOFTMAX = {"log_softmax", "_log_softmax"}
+POWERS = {"square": 2.0, "sqrt": 0.5}
 ATTENTION = {"scaled_dot_product_attention"}
 REARRANGED = {"transpose", "mT", "permute", "unsqueeze", "squeeze", "expand"}
 VIEWS = {"view", "reshape", "_unsafe_view", "unflatten"}
@@ -84,7 +90,7 @@ def without_common_numbers(call: OpenOperation, rule: Rule, result: OpenFacts) -
         if known:
             found = _passed(call, known, rule)
         else:
-            found = _from_the_end(call) or _normalised(call, result) or _subtracted(call, rule)
+            found = _from_the_end(call) or _normalised(call, result) or _negated(call) or _subtracted(call, rule)
         if found is not None:
             call.context.common[call.node] = found
         if known and _cancels(call, known):
@@ -116,9 +122,8 @@ def _subtracted(call: OpenOperation, rule: Rule) -> Common | None:
     arguments = call.node.args
     if call.name not in ("add", "sub") or call.node.kwargs or not all(isinstance(x, Node) for x in arguments):
         return None
-    dims = [call.fact(x).dims for x in arguments]
-    if len(dims[0]) != len(dims[1]):
-        return None
+    rank = len(call.shape)
+    dims = [((),) * (rank - len(own)) + own for own in (call.fact(x).dims for x in arguments)]
     for number, tensor in ((1, 0), (0, 1)):
         labels = tuple(
             None if a and not b else d for d, (a, b) in enumerate(zip(dims[tensor], dims[number], strict=True))
@@ -132,6 +137,18 @@ def _subtracted(call: OpenOperation, rule: Rule) -> Common | None:
             zeros = {arguments[0]: OpenFact(fact.dims, fact.dtype)}  # any number that both runs have
             return Common((arguments[0], "add"), _except(_applied(call, rule, zeros), loose), labels)  # type: ignore[arg-type]
     return None
+
+
+def _negated(call: OpenOperation) -> Common | None:
+    """Zero less an ordinary number for each row."""
+    if call.name != "neg" or not call.dtype.is_floating_point or call.operand.same is TRUE:
+        return None
+    fact, labels = call.operand, tuple(d if axes else None for d, axes in enumerate(call.operand.dims))
+    loose = ~fact.ranges().finite
+    if None not in labels or loose is TRUE:
+        return None
+    zeros = OpenFact(fact.dims, fact.dtype, value=Cases(((TRUE, 0.0),)))
+    return Common((call.node.args[0], "sub"), _except(zeros, loose), labels)
 
 
 def _except(fact: OpenFact, loose: Formula) -> OpenFact:
@@ -154,12 +171,14 @@ def is_ordinary(fact: OpenFact) -> bool:
 
 
 def _normalised(call: OpenOperation, result: OpenFact) -> Common | None:
-    """The weights of a softmax: exponentials with one over the sum of their row as a factor."""
-    scores = call.operand if call.name in SOFTMAX else None
+    """The weights of a softmax: exponentials with one over the sum of their row as a factor; or their logarithms."""
+    scores = call.operand if call.name in SOFTMAX | LOG_SOFTMAX else None
     if scores is None or scores.dims != result.dims:
         return None
-    same = (scores.same & scores.ranges().finite & ~result.unbounded) | result.zero
     labels = tuple(None if d == call.dim(1, default=-1) else d for d in range(call.rank))
+    if call.name in LOG_SOFTMAX:
+        return Common((call.node,), scores, labels) if is_ordinary(scores) and scores.dtype is call.dtype else None
+    same = (scores.same & scores.ranges().finite & ~result.unbounded) | result.zero
     rest = OpenFact(result.dims, call.dtype, same, zero=result.zero, unbounded=result.unbounded)
     return Common((call.node,), rest, labels, factor=True, weak=True)
 
@@ -193,9 +212,14 @@ def _before(call: OpenOperation, fact: OpenFact, dim: int) -> OpenFact:
 
 
 def _passed(call: OpenOperation, known: Mapping[Node, Common], rule: Rule) -> Common | None:
-    """The result without the common number of its one operand that has one."""
+    """The result without the common number of its one operand that has one, or of both."""
     ((node, common), *others) = known.items()
     occurs = sum(x is node for x in call.node.args)
+    if others and _both_keep(call, known):
+        return replace(common, rest=_applied(call, rule, {x: one.rest for x, one in known.items()}))
+    if call.name == "einsum" and not others:
+        labels = _of_a_product(call, node, common)
+        return labels and replace(common, labels=labels, rest=_applied(call, rule, {node: common.rest}))
     if others or occurs != 1:
         return None
     moved = _moved(call, common) if call.node.args[0] is node else None
@@ -205,6 +229,26 @@ def _passed(call: OpenOperation, known: Mapping[Node, Common], rule: Rule) -> Co
         return None
     passed = _through_factor(call, node, common) if common.factor else _through_difference(call, node, common)
     return None if passed is None else replace(passed, rest=_applied(call, rule, {node: common.rest}))
+
+
+def _both_keep(call: OpenOperation, known: Mapping[Node, Common]) -> bool:
+    """True for the sum, or the larger, of two tensors with the same factor."""
+    if call.name not in ("add", "maximum") or call.node.kwargs or list(call.node.args) != list(known):
+        return False
+    first, second = known.values()
+    alike = (first.number, first.labels, first.rest.dims) == (second.number, second.labels, second.rest.dims)
+    return first.factor and second.factor and first.weak == second.weak and alike
+
+
+def _of_a_product(call: OpenOperation, node: Node, common: Common) -> tuple[int | None, ...] | None:
+    """The labels of a factor in a sum of products, if it is the same for all that are summed."""
+    found = einsum(call)
+    own = [list(labels) for x, labels in found.operands if x is node]
+    if len(own) != 1 or not common.factor or common.weak:
+        return None
+    summed = {d for d, label in enumerate(own[0]) if label not in found.result}
+    label_of = dict(zip(own[0], common.labels, strict=True))
+    return tuple(label_of.get(label) for label in found.result) if summed <= common.along else None
 
 
 def _moved(call: OpenOperation, common: Common) -> Common | None:
@@ -232,8 +276,9 @@ def _through_difference(call: OpenOperation, node: Node, common: Common) -> Comm
     name, arguments = call.name, call.node.args
     if name in KEEPS or (name in CONVERTS and call.dtype.is_floating_point):
         return common
-    if name == "exp":
-        return replace(common, factor=True, filled=False)
+    if name in ("exp", "exp2"):
+        number = common.number if name == "exp" else (*common.number, name)
+        return replace(common, number=number, factor=True, filled=False)
     if common.filled:
         return None
     if name in ("masked_fill", "where") and (fill := _other_choice(call, node)) is not None:
@@ -267,17 +312,22 @@ def _through_factor(call: OpenOperation, node: Node, common: Common) -> Common |
     name, arguments = call.name, call.node.args
     if name in KEEPS or (name in CONVERTS and call.dtype.is_floating_point) or name in ("mul", "tril", "triu"):
         return common
+    if name == "add" and arguments[0] is node and arguments[1] == 0:
+        return common
     if name in ("masked_fill", "where") and (fill := _other_choice(call, node)) is not None:
         return common if all(number == 0 for number in fill) else None
+    power = POWERS.get(name, arguments[1] if name == "pow" and len(arguments) == 2 else None)
+    if arguments[0] is node and isinstance(power, int | float) and 0 < power < math.inf:
+        return replace(common, number=(*common.number, "pow", float(power)))
     dims = call.argument(1, "dim")
     rank = len(call.shape)
     if name == "sum" and dims is not None and {d % rank for d in call.dims(dims)} <= common.along:
         return common
     if name == "cumsum" and isinstance(dims, int) and dims % rank in common.along:
         return common
-    is_row = arguments[0] is node and rank - 1 in common.along
-    same_rank = isinstance(arguments[-1], Node) and call.rank_of(arguments[-1]) == rank
-    return common if name in ("matmul", "bmm") and is_row and same_rank and not common.weak else None
+    if name not in ("matmul", "bmm") or common.weak or any(call.rank_of(x) != rank for x in arguments):
+        return None
+    return common if (rank - 1 if arguments[0] is node else rank - 2) in common.along else None
 
 
 def _other_choice(call: OpenOperation, node: Node) -> list[float] | None:
