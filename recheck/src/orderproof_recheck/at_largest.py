@@ -20,7 +20,8 @@ from orderproof_recheck.rules.numbers import CONVERSIONS
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Step
 
-ORDINARY, RANKED, PLACES, CHOSEN = "ordinary", "ranked", "places", "chosen"
+ORDINARY, RANKED, PLACES, CHOSEN, BELOW = "ordinary", "ranked", "places", "chosen", "below"
+OF_EACH = (RANKED, PLACES, CHOSEN, BELOW)  # which say something of each element
 Known = str | float | bool | None
 
 
@@ -68,7 +69,7 @@ def _level(step: Step, argument: Any, whole: Largest) -> Known:
         return number_level(argument)
     if argument.largest is not None:
         aligned = [None] * (len(whole.dims) - len(argument.largest.dims)) + list(argument.largest.dims)
-        is_level = argument.largest.known not in (RANKED, PLACES, CHOSEN)  # which say something of each element
+        is_level = argument.largest.known not in OF_EACH
         fits = is_level and aligned[whole.dims.index(whole.dim)] == whole.dim
         return argument.largest.known if fits else None
     if (number := constant_level(argument)) is not None:

@@ -131,6 +131,7 @@ class Fact:
     unit_diagonal: bool = field(default=False, compare=False)  # of its last two dimensions
     endless: Formula = field(default=FALSE, compare=False)  # where it is -inf or NaN
     zero_or_nan: Formula = field(default=FALSE, compare=False)  # where it is the weight of such a score
+    lowered: Formula = field(default=FALSE, compare=False)  # where it is zero less a number that is not negative
     of_a_run: Value | None = field(default=None, compare=False)  # see `values_of_a_run`
 
     @property
@@ -237,6 +238,7 @@ class Largest:
         dims: For each dimension of the tensor that of the scores; None for another one.
         known: A number, or "ordinary": at the index of the largest score. "ranked": the elements are scores of the
             row. "places": the index is among the elements. "chosen": each element is the index.
+            "below": no element is above the score there.
         origin: The step that has found the index, or ranked the scores; empty for what holds at each largest score.
 
     """

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from orderproof_recheck.at_largest import (
     AT_LARGEST,
+    BELOW,
     CHOSEN,
     ORDINARY,
     PLACES,
@@ -30,6 +31,7 @@ from orderproof_recheck.index_maps import Digits
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, opposite
 from orderproof_recheck.rules.movement import ONE, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS, COPIES
+from orderproof_recheck.rules.pointwise import is_lowered
 from orderproof_recheck.steps import Step
 
 RANKS = {"topk": 2, "kthvalue": 2, "sort": 1, "median": 1, "max": 1, "min": 1, "amax": 1, "amin": 1, "argmax": 1}
@@ -50,13 +52,15 @@ def _followed(step: Step) -> Largest | None:
     if step.name == "scatter":
         return _scattered(step)
     known = [x.largest for x in step.args if isinstance(x, Fact) and x.largest is not None]
-    if step.name in ("lt", "le", "gt", "ge") and any(one.known == RANKED for one in known):
+    if step.name in ("lt", "le", "gt", "ge") and any(one.known in (RANKED, BELOW) for one in known):
         return _compared(step)
     first = step.args[0]
     if len(known) == 1 and isinstance(first, Fact) and first.largest is known[0]:
         both_integers = step.claim.dtype in INTEGER_LIMITS and first.dtype in INTEGER_LIMITS
         if step.name in COPIES or (step.name in CONVERSIONS and both_integers):
             return known[0]
+        if known[0].known in (RANKED, BELOW) and is_lowered(step):
+            return replace(known[0], known=BELOW)
         if (dims := _rearranged(step, first)) is not None:
             return replace(known[0], dims=tuple(None if d is None else known[0].dims[d] for d in dims))
         if step.name in ("slice", "narrow", "select"):
@@ -117,7 +121,7 @@ def _compared(step: Step) -> Largest | None:
     first, second = step.args
     for scores, other, name in ((first, second, step.name), (second, first, _EXCHANGED[step.name])):
         one = other.largest if isinstance(other, Fact) else None
-        if one is None or one.known != RANKED or one.scores is not scores or name not in ("lt", "ge"):
+        if one is None or one.known not in (RANKED, BELOW) or one.scores is not scores or name not in ("lt", "ge"):
             continue
         rank = len(scores.axes)
         if len(other.axes) == rank and all(one.dims[d] == d for d in range(rank) if d != one.dim):

@@ -94,6 +94,7 @@ class Step:
     unit_diagonal: bool = False  # likewise
     endless: Formula = FALSE  # likewise
     zero_or_nan: Formula = FALSE  # likewise
+    lowered: Formula = FALSE  # likewise
     of_a_run: Value | None = None  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
@@ -239,7 +240,8 @@ class Step:
         return replace(
             claim, zeros_known=zeros_known, share=share, common=self.common, sum_of=self.sum_of,
             flip_of=self.flip_of, largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
-            endless=self.endless, zero_or_nan=self.zero_or_nan, of_a_run=self._value_of_a_run(claim),
+            endless=self.endless, zero_or_nan=self.zero_or_nan, lowered=self.lowered,
+            of_a_run=self._value_of_a_run(claim),
         )  # fmt: skip
 
     def _value_of_a_run(self, claim: Fact) -> Value | None:

@@ -55,6 +55,7 @@ FOLLOWED = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "__and__", "bitwise_and", "logical_and", "__or__",
     "bitwise_or", "logical_or", "__xor__", "bitwise_xor", "logical_xor", "where", "masked_fill", "to", "_to_copy",
     "type_as", "add", "sub", "rsub", "mul", "div", "neg", "abs", "maximum", "minimum", "log", "exp", "clamp",
+    "any", "all",
 })  # fmt: skip
 
 
@@ -99,12 +100,19 @@ def _value(step: Step, rule: Rule) -> Value | None:
     again = replace(step, args=args, kwargs=kwargs, obligations=[], bound=[], reordered=[], read=set(), largest={})
     (found,) = rule(again)
     value = found.value
+    if step.name in ("any", "all") and not _is_of_operands(value, [_with_value(x) for x in tensors]):
+        return None
     if value is None or not _variables(value) <= {axis(k) for k in range(len(step.claim.sizes))} | _symbols(value):
         return None
     if isinstance(value, Term) and step.claim.dtype in INTEGER_LIMITS:
         again.check_limits(value, step.claim.dtype, step.claim.sizes)
     step.obligations += again.obligations
     return value
+
+
+def _is_of_operands(value: Value | None, operands: list[Fact]) -> bool:
+    """True for a formula without functions that the operands do not have: not of a row of open length."""
+    return isinstance(value, Formula) and value.functions <= frozenset().union(*(x.functions for x in operands))
 
 
 def _variables(value: Value) -> frozenset[Variable]:

@@ -197,7 +197,7 @@ MUTANTS = [
         "theorems.walks.at_largest",
         M("other_masks_keep_it", "call.context.proves(implication(visible, test), sizes)", "True",
           program="largest that a window may hide"),
-        M("ranked_scores_at_the_largest", "own.known not in (Level.RANKED, Level.PLACES, Level.CHOSEN)", "True",
+        M("ranked_scores_at_the_largest", "own.known not in OF_EACH", "True",
           program="best key of a choice"),
     ),
     *mutants_of(

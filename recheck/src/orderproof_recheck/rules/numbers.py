@@ -88,12 +88,33 @@ def value_of_operator(
         if any(isinstance(v, Term) and cases_of(v) is None for v in values)
         else values
     )
+    whole = _next_to_a_half(name, whole)
     exact = [v for v in whole if not isinstance(v, Cases)]
     if len(exact) == len(values) and options.get("alpha", 1) == 1:
         found = _exact(name, exact, dtype, options)
         if found is not None:
             return found
     return _by_cases(name, values, dtype, options, common)
+
+
+def _next_to_a_half(name: str, values: Sequence[Value]) -> Sequence[Value]:
+    """An integer x is below k + 1/2 if it is at most k, and above if it is k + 1 or more: compared with an integer."""
+    if len(values) != 2 or name not in ("lt", "le", "gt", "ge"):
+        return values
+    first, second = values
+    if isinstance(first, Term) and (floor := _below_a_half(second)) is not None:
+        return [first, integer(floor + 1 if name in ("lt", "ge") else floor)]
+    if isinstance(second, Term) and (floor := _below_a_half(first)) is not None:
+        return [integer(floor + 1 if name in ("gt", "le") else floor), second]
+    return values
+
+
+def _below_a_half(value: Value) -> int | None:
+    """The integer below a number and a half, which is exact in any dtype; None for another value."""
+    numbers = [number for _, number in value.pairs] if isinstance(value, Cases) else []
+    if len(numbers) != 1 or not abs(numbers[0]) <= 64 or (numbers[0] - 0.5) % 1:
+        return None
+    return math.floor(numbers[0])
 
 
 def _exact(name: str, values: Sequence[Value], dtype: str, options: Mapping[str, Any]) -> Value | None:

@@ -87,15 +87,26 @@ def pointwise(step: Step) -> list[Derived]:
         return [_chosen(*elements)]
     if name == "sub" and (before := sum_before(step)) is not None:
         return [before]
+    return [_of_elements(step, arguments, elements)]
+
+
+def _of_elements(step: Step, arguments: Sequence[Any], elements: Sequence[Fact]) -> Derived:
+    """The result of a function that is not known by value."""
+    name = step.name
     if name == "add" and not step.kwargs:  # -inf and any other number give -inf or NaN
         step.endless = some(*map(_is_endless, elements))
+    if is_lowered(step) and step.fact(0).axes == step.claim.axes:
+        step.lowered = elements[0].zero
     found = _ranges(step, arguments, elements)
     if name == "nan_to_num" and step.argument(1, "nan") in (None, 0) and step.fact(0).axes == step.claim.axes:
         zero = step.fact(0).zero_or_nan
         ordinary = some(found.ordinary, zero)
-        return [Derived(replace(found, same=elements[0].same, zero=some(found.zero, zero), ordinary=ordinary))]
+        return Derived(replace(found, same=elements[0].same, zero=some(found.zero, zero), ordinary=ordinary))
+    if name == "relu":
+        found = _with_zero(found, step.fact(0).lowered)
+        return Derived(replace(found, same=some(elements[0].same, found.zero)))
     same = some(every(*(x.same for x in elements)), _endless(step, elements))
-    return [Derived(replace(found, same=same))]
+    return Derived(replace(found, same=same))
 
 
 def _negative(value: Cases) -> Cases:
@@ -230,7 +241,24 @@ def _clamped(step: Step) -> Derived:
         ordinary = fact.at_most_ordinary
         not_above = low == 0 and (high is None or (isinstance(high, int | float) and high >= 0))
         zero = some(fact.zero, fact.hidden) if not_above else FALSE
-    return Derived(Predicates(same=fact.same, zero=zero, ordinary=ordinary))
+    found = Predicates(same=fact.same, zero=zero, ordinary=ordinary)
+    if low == 0 and (high is None or (isinstance(high, int | float) and high >= 0)):
+        lowered = step.fact(0).lowered
+        found = replace(_with_zero(found, lowered), same=some(found.same, lowered))
+    return Derived(found)
+
+
+def _with_zero(found: Predicates, zero: Formula) -> Predicates:
+    """The predicates of a number that is also zero elsewhere."""
+    return replace(found, zero=some(found.zero, zero), ordinary=some(found.ordinary, zero))
+
+
+def is_lowered(step: Step) -> bool:
+    """True if a number that is not negative is subtracted from a tensor of floats."""
+    if step.name not in ("add", "sub") or step.kwargs or len(step.args) != 2 or step.claim.dtype not in FLOATS:
+        return False
+    number = step.args[1]
+    return isinstance(number, int | float) and 0 <= (number if step.name == "sub" else -number) < math.inf
 
 
 def _is_small(bound: Any, sign: int) -> bool:

@@ -5,6 +5,7 @@ A float may be known as an integer, too: a position that is converted. That it i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ from orderproof.theorems.facts.numbers import INTEGERS, WHOLE
 from orderproof.theorems.facts.open_fact import Cases, as_cases
 
 Known = Term | Formula
+MOST_AND_A_HALF = 64
 
 
 def as_integer(value: Known) -> Term:
@@ -95,6 +97,18 @@ def converted_value(value: Known, dtype: torch.dtype) -> Known | None:
     if dtype in INTEGERS:
         return as_integer(value)
     return value if dtype in WHOLE and isinstance(value, Term) and as_cases(value) is None else None
+
+
+def next_to_a_half(name: str, operands: Sequence[Known | Cases | None]) -> list[Known | Cases | None]:
+    """The operands of a comparison with an integer and a half, which is exact in any dtype, as one with an integer."""
+    found = list(operands)
+    for place, other in ((1, 0), (0, 1)) if len(found) == 2 and name in ("lt", "le", "gt", "ge") else ():
+        half, whole = found[place], found[other]
+        number = half.pairs[0][1] if isinstance(half, Cases) and len(half.pairs) == 1 else 0
+        if isinstance(whole, Term) and abs(number) <= MOST_AND_A_HALF and number % 1 == 0.5:
+            above = (name in ("lt", "ge")) == (place == 1)
+            found[place] = as_term(math.floor(number) + above)
+    return found
 
 
 _COMPARISONS: dict[str, Callable[[Term, Term], Formula]] = {

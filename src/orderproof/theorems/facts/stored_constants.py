@@ -15,6 +15,7 @@ from orderproof.logic.terms import (
     FALSE,
     TRUE,
     Formula,
+    Term,
     as_term,
     at_most,
     conditional,
@@ -29,6 +30,7 @@ from orderproof.theorems.facts.numbers import INTEGERS, with_function
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value, dims_of, index, merged_cases
 
 MOST_PLACES = 64  # of a tensor of two numbers
+FEW = 8  # integers of which each is known
 
 
 def constant_fact(graph: OpenGraph, node: Node) -> OpenFact:
@@ -81,8 +83,18 @@ def _pattern(tensor: Tensor) -> Value | None:
         step, last = int(flat[1]) - int(first), int(flat[-1])
         if bool((steps == steps[0]).all()) and step * (len(flat) - 1) == last - int(first):  # it does not wrap around
             return index(0) * step + int(first)
+        if len(flat) <= FEW and bool((flat.long().abs() < largest_ordinary()).all()):
+            return _each_of(flat.tolist())
     band = _band(flat, tensor.dtype) if len(long) == 2 else None
     return band if band is not None or not tensor.is_floating_point() else _of_two(flat, tensor.dtype)
+
+
+def _each_of(numbers: list[int]) -> Term:
+    """A few numbers, each at its place."""
+    found = as_term(numbers[-1])
+    for place, number in reversed(list(enumerate(numbers[:-1]))):
+        found = conditional(equal(index(0), place), as_term(number), found)
+    return found
 
 
 def _of_two(tensor: Tensor, dtype: torch.dtype) -> Value | None:

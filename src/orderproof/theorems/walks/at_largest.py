@@ -31,9 +31,11 @@ class Level(Enum):
     RANKED = "each element is a score of the row, chosen by its rank"
     PLACES = "its index is among these indices"
     CHOSEN = "each element is its index"
+    BELOW = "no element is above it"
 
 
 Known = Level | float | bool  # a number: the one at the index of the largest score
+OF_EACH = (Level.RANKED, Level.PLACES, Level.CHOSEN, Level.BELOW)  # which say something of each element
 EXACT = 16  # numbers up to this size have no rounding error in any dtype
 
 
@@ -118,7 +120,7 @@ def _level(call: OpenOperation, argument: Any, whole: Largest, known: Mapping[No
     if argument in known:
         own = known[argument]
         aligned = [None] * (len(whole.dims) - len(own.dims)) + list(own.dims)
-        is_level = own.known not in (Level.RANKED, Level.PLACES, Level.CHOSEN)  # which say something of each element
+        is_level = own.known not in OF_EACH
         return own.known if is_level and aligned[whole.dims.index(whole.dim)] == whole.dim else None
     fact = call.fact(argument)
     if (found := fact_level(fact)) is not None:

@@ -1,7 +1,7 @@
 """The largest score of each row, which keys that are selected by their scores contain.
 
 Lemma. Let S[i, j] be scores and t[i] one of the scores of row i, chosen by its rank.
-  1. At the largest score of a row, S < t is false and S >= t is true.
+  1. At the largest score of a row, S < t is false and S >= t is true. So they are for a smaller number than t.
   2. The indices of the k largest scores contain that of the largest: what is scattered to them is written there.
   3. If a score of the row is visible, the largest one is; where all that are visible satisfy a condition, it does.
 So a row of S in which scores below t, or scores that are not among the k largest, are hidden keeps a visible one. And
@@ -26,7 +26,7 @@ from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.numbers import INTEGERS
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, index
 from orderproof.theorems.operators.movement.rearrangement import PLANS
-from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS
+from orderproof.theorems.operators.pointwise.operands import CONVERTS, KEEPS, is_lowered
 from orderproof.theorems.operators.softmax.masked_rows import MaskedRows
 from orderproof.theorems.walks.at_largest import (
     AT_LARGEST,
@@ -72,12 +72,14 @@ def _found(call: OpenOperation, part: int) -> Largest | None:
         return None
     if call.name == "scatter":
         return _scattered(call, known)
-    if call.name in ("lt", "le", "gt", "ge") and any(one.known is Level.RANKED for one in known.values()):
+    if call.name in ("lt", "le", "gt", "ge") and any(one.known in _NOT_ABOVE for one in known.values()):
         return _compared(call, known)
     ((first, one), *others) = known.items()
     if not others and call.node.args[0] is first:
         if call.name in KEEPS or (call.name in CONVERTS and call.dtype in INTEGERS and call.operand.dtype in INTEGERS):
             return one
+        if one.known in _NOT_ABOVE and is_lowered(call.node):
+            return replace(one, known=Level.BELOW)
         if call.name in PLANS:
             return replace(one, dims=tuple(None if d is None else one.dims[d] for d in PLANS[call.name](call)))
         if call.name in ("slice", "narrow", "select"):
@@ -115,6 +117,9 @@ def _of_a_rank(call: OpenOperation, part: int) -> Largest | None:
     return None
 
 
+_NOT_ABOVE = (Level.RANKED, Level.BELOW)
+
+
 def _part(call: OpenOperation, one: Largest) -> Largest | None:
     """Some of the scores of a rank."""
     dim = call.dim(1)
@@ -128,7 +133,7 @@ def _compared(call: OpenOperation, known: Mapping[Node, Largest]) -> Largest | N
     first, second = call.node.args[:2]
     ranked = known.get(second) or known.get(first)  # type: ignore[arg-type]
     scores, other = (first, second) if isinstance(second, Node) and second in known else (second, first)
-    if ranked is None or ranked.known is not Level.RANKED or ranked.scores is not scores or not isinstance(other, Node):
+    if ranked is None or ranked.known not in _NOT_ABOVE or ranked.scores is not scores or not isinstance(other, Node):
         return None
     rank = call.rank_of(scores)
     if call.rank_of(other) != rank or any(ranked.dims[d] != d for d in range(rank) if d != ranked.dim):

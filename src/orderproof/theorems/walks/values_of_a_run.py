@@ -58,6 +58,7 @@ COMPUTES = {
     "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "__and__", "bitwise_and", "logical_and", "__or__",
     "bitwise_or", "logical_or", "__xor__", "bitwise_xor", "logical_xor", "where", "masked_fill", "to", "_to_copy",
     "type_as", "add", "sub", "rsub", "mul", "div", "neg", "abs", "maximum", "minimum", "log", "exp", "clamp",
+    "any", "all",
 }  # fmt: skip
 
 
@@ -110,8 +111,15 @@ def _value(call: OpenOperation, rule: Rule) -> Value | None:
     found = call.checked(rule(replace(call, facts={**call.facts, **{x: _with_value(call, x) for x in nodes}})))
     if not isinstance(found, OpenFact):
         return None
+    own = {name for x in nodes for name in _functions(_with_value(call, x))}
+    if call.name in ("any", "all") and not _functions(found) <= own:
+        return None  # of more than a few, the rule names a function that both runs share
     wraps = isinstance(found.value, Term) and not fits(call.context, found.value, found.sizes, call.dtype)
     return None if wraps else found.value
+
+
+def _functions(fact: OpenFact) -> frozenset[str]:
+    return frozenset().union(*(part.functions for part in fact.parts))
 
 
 def _chosen(call: OpenOperation, result: OpenFact) -> OpenFact:

@@ -23,6 +23,7 @@ from orderproof.theorems.facts.integer_values import (
     integer_value,
     is_whole,
     known_literal,
+    next_to_a_half,
     whole_number,
 )
 from orderproof.theorems.facts.numbers import INTEGERS, WHOLE
@@ -49,7 +50,7 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
         return whole
     known = [operands.fact(x).value if isinstance(x, Node) else _literal(x) for x in operands.arguments]
     if any(isinstance(x, Term) and as_cases(x) is None for x in known):
-        known = [None if x is None else whole_number(x) for x in known]
+        known = next_to_a_half(call.name, [None if x is None else whole_number(x) for x in known])
     found: Value | None
     exact = [x for x in known if x is not None and not isinstance(x, Cases)]
     if len(exact) == len(known):

@@ -5,6 +5,7 @@ Machine-checked (proofs/symbolic/steps.v): pointwise_step.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.integer_values import known_literal
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, Value
 from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.operation import operator_of
 
 KEEPS = {"clone", "contiguous", "detach", "alias", "lift_fresh", "lift_fresh_copy", "positive"}
 
@@ -59,3 +61,12 @@ def operands_of(call: OpenOperation) -> Operands:
     labels = [range(rank - len(fact.dims), rank) for fact in facts]
     common = frame(list(zip(facts, labels, strict=True)), range(rank))
     return Operands(nodes, tuple(common.place(f, own) for f, own in zip(facts, labels, strict=True)), arguments)
+
+
+def is_lowered(node: Node) -> bool:
+    """True of a tensor of floats less a number that is not negative."""
+    number = node.args[1] if len(node.args) == 2 and not node.kwargs else None
+    if operator_of(node) not in ("add", "sub") or not isinstance(number, int | float):
+        return False
+    is_float: bool = node.meta["val"].dtype.is_floating_point
+    return is_float and 0 <= (number if operator_of(node) == "sub" else -number) < math.inf

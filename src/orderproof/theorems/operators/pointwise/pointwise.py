@@ -17,11 +17,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from torch.fx import Node
+
 from orderproof.logic.terms import FALSE, Formula, conjunction, disjunction, implication
 from orderproof.theorems.facts.moved_fact import MovedFact
 from orderproof.theorems.facts.open_fact import Cases, NotCovered, OpenFact
 from orderproof.theorems.operators.pointwise.known_values import known_value
-from orderproof.theorems.operators.pointwise.operands import Operands, operands_of
+from orderproof.theorems.operators.pointwise.operands import Operands, is_lowered, operands_of
 from orderproof.theorems.operators.pointwise.value_ranges import either_of, ranges_of
 from orderproof.theorems.operators.reduction.scan import sum_before
 from orderproof.theorems.walks.endless_scores import zero_after_softmax
@@ -54,10 +56,21 @@ def pointwise(call: OpenOperation) -> OpenFact:
     ranges = ranges_of(call, [fact.ranges() for fact in operands.facts], operands)
     same = disjunction(same, ranges.zero, _endless(call, operands))
     found = OpenFact(dims, call.dtype, same, None, ranges.hidden, ranges.zero, ranges.unbounded, ranges.low)
-    if (zero := zero_after_softmax(call) | never_the_largest(call)) is FALSE:
+    if (zero := disjunction(zero_after_softmax(call), never_the_largest(call), _rectified(call))) is FALSE:
         return found
     unbounded, low = found.unbounded & ~zero, found.low & ~zero
     return replace(found, same=same | zero, zero=found.zero | zero, unbounded=unbounded, low=low)
+
+
+def _rectified(call: OpenOperation) -> Formula:
+    """Where the larger of zero and a number is zero, since the number is zero less one that is not negative."""
+    node, high = call.node.args[0], call.argument(2, "max")
+    bounded = call.name in ("clamp", "clamp_min") and call.argument(1, "min") == 0
+    bounded = bounded and (high is None or (isinstance(high, int | float) and high >= 0))
+    if (call.name != "relu" and not bounded) or not isinstance(node, Node) or not is_lowered(node):
+        return FALSE
+    before = call.fact(node.args[0])
+    return before.ranges().zero if before.dims == call.operand.dims else FALSE
 
 
 def _endless(call: OpenOperation, operands: Operands) -> Formula:
