@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -45,6 +46,11 @@ def _biased(own: float, later: float) -> Callable[[Program, Tensor], Tensor]:
     return attend
 
 
+def _clamped(m: Program, x: Tensor, number: float, least: float, most: float | None = None) -> Tensor:
+    """Attention whose scores are filled with a number for later tokens, and clamped."""
+    return _scores(m, x).masked_fill(~lower(x), number).clamp(least, most).softmax(-1) @ m.third(x)
+
+
 def _pads(m: Program, x: Tensor, mask: Tensor) -> Tensor:
     return (_scores(m, x) + (1.0 - mask[:, None].to(x.dtype)) * -1e4).softmax(-1) @ m.third(x)
 
@@ -69,6 +75,11 @@ PROGRAMS = [
     Case("mask of 10000 under an exponential", _numerators, CAUSAL),
     Case("mask of the least float16", _filled(-65504.0), CAUSAL),
     Case("mask of 10000 divided by 8", _filled(-1e4, divisor=8.0), CAUSAL),
+    Case("mask of 10000 clamped", lambda m, x: _clamped(m, x, -1e9, -1e4), CAUSAL),
+    Case("large mask clamped", lambda m, x: _clamped(m, x, -math.inf, torch.finfo(x.dtype).min), CAUSAL),
+    Case("large mask clamped from both sides", lambda m, x: _clamped(m, x, -math.inf, -1e9, 30.0), CAUSAL),
+    Case("large mask clamped at 10", lambda m, x: _clamped(m, x, -math.inf, -10.0), NOT_CAUSAL),
+    Case("large mask clamped down", lambda m, x: _clamped(m, x, -math.inf, -1e9, -1e9), NOT_CAUSAL),
     Case("mask of 10000 at pads", _pads, frozenset({"padding", "batch"}), masked=True),
     Case("mask of 10 at pads", _few_of_pads, frozenset({"batch"}), masked=True),
     Case("mask of 10", _filled(-10.0), NOT_CAUSAL),

@@ -22,7 +22,7 @@ from orderproof_recheck.facts import (
 from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, apply, integer
-from orderproof_recheck.mask_sizes import finite_scores, max_scale, ordinary_limit
+from orderproof_recheck.mask_sizes import finite_scores, mask_limit, max_scale, ordinary_limit
 from orderproof_recheck.operator import READS, Operator, operators
 from orderproof_recheck.rules.movement import broadcast_element, size_of
 from orderproof_recheck.rules.numbers import CONVERSIONS, as_integer, is_ordinary, value_of_operator
@@ -241,7 +241,9 @@ def _clamped(step: Step) -> Derived:
         ordinary = fact.at_most_ordinary
         not_above = low == 0 and (high is None or (isinstance(high, int | float) and high >= 0))
         zero = some(fact.zero, fact.hidden) if not_above else FALSE
-    found = Predicates(same=fact.same, zero=zero, ordinary=ordinary)
+    is_mask = isinstance(low, int | float) and low <= -mask_limit(step.claim.dtype)
+    hidden = fact.hidden if is_mask and inside and not isinstance(high, Term) else FALSE
+    found = Predicates(same=fact.same, zero=zero, hidden=hidden, ordinary=ordinary)
     if low == 0 and (high is None or (isinstance(high, int | float) and high >= 0)):
         lowered = step.fact(0).lowered
         found = replace(_with_zero(found, lowered), same=some(found.same, lowered))
