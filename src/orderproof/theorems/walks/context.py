@@ -162,8 +162,13 @@ class Context:
         if body.variables.isdisjoint(bound):
             return body
         if isinstance(body, And):
-            return conjunction(*(self.for_all(part, sizes, first_bound) for part in body.parts[0]))
-        free: list[Formula] = []
+            found = [self.for_all(part, sizes, first_bound) for part in body.parts[0]]
+            free = [part for part in body.parts[0] if part.variables.isdisjoint(bound)]
+            if free and FALSE in found:  # of a part that holds where those hold in which no index is bound
+                pairs = zip(body.parts[0], found, strict=True)
+                found = [TRUE if one is FALSE and self.proves(part, sizes, *free) else one for part, one in pairs]
+            return conjunction(*found)
+        free = []
         if isinstance(body, Or):
             free = [part for part in body.parts[0] if part.variables.isdisjoint(bound)]
         if self.proves(body, sizes):
