@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from orderproof_recheck.logic.formulas import Formula, at_most, every, less, some
+from orderproof_recheck.logic.formulas import Formula, Holds, at_most, every, less, some
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Apply, Expression, Term, Variable, apply
+from orderproof_recheck.whole_rows import WholeRow
 
 ROUNDS = 3  # of places whose numbers are given by other places
 
@@ -56,10 +57,10 @@ class ExtremePlace:
 
 
 def known_of_places(
-    formulas: Sequence[Formula], places: Mapping[str, ExtremePlace], real: Term | None
+    formulas: Sequence[Formula], places: Mapping[str, ExtremePlace | WholeRow], real: Term | None
 ) -> list[Formula]:
-    """All that holds of the extreme places that some formulas contain."""
-    found: dict[Apply, Formula] = {}
+    """All that holds of the places and rows that some formulas contain."""
+    found: dict[Apply | Holds, Formula] = {}
     latest: Sequence[Formula] = formulas if places else ()
     for _ in range(ROUNDS):
         new = dict.fromkeys(atom for formula in latest for atom in _applied(formula, places) if atom not in found)
@@ -68,8 +69,8 @@ def known_of_places(
     return list(found.values())
 
 
-def _applied(expression: Expression, places: Mapping[str, ExtremePlace]) -> Iterable[Apply]:
-    if isinstance(expression, Apply) and expression.fields[0] in places:
+def _applied(expression: Expression, places: Mapping[str, ExtremePlace | WholeRow]) -> Iterable[Apply | Holds]:
+    if isinstance(expression, Apply | Holds) and expression.fields[0] in places:
         yield expression
     for part in expression.inner:
         if not part.functions.isdisjoint(places):

@@ -21,7 +21,7 @@ from orderproof_recheck.logic.terms import integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
-from orderproof_recheck.rules.extremes import note_place
+from orderproof_recheck.rules.extremes import note_place, note_whole_row
 from orderproof_recheck.rules.triangular import has_unit_diagonal
 from orderproof_recheck.setting import Count, Obligation, Setting
 from orderproof_recheck.statements import (
@@ -169,7 +169,11 @@ def _step(
     for claim in step.claims:
         new = claim.functions - setting.functions - {step.node}
         require(not new, "its fact has a function that nothing defines")
-    return step, step.check(derived)
+    is_new = step.node not in setting.functions
+    checked = step.check(derived)
+    if is_new:
+        note_whole_row(step)
+    return step, checked
 
 
 def check_needs(data: dict[str, Any], step: Step, setting: Setting, *, fill: bool) -> None:

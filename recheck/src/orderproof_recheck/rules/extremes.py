@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from orderproof_recheck.extreme_places import ExtremePlace
 from orderproof_recheck.facts import WHOLE, Cases, Fact, axis, index, whole_number
-from orderproof_recheck.logic.formulas import Formula, if_else
+from orderproof_recheck.logic.formulas import Formula, holds, if_else
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import apply, integer
 from orderproof_recheck.rules.movement import ONE
 from orderproof_recheck.steps import Derived, Step
+from orderproof_recheck.whole_rows import WholeRow
 
 SIGNS = {"argmax": 1, "argmin": -1, "max": 1, "min": -1, "amax": 1, "amin": -1}
 
@@ -22,6 +23,24 @@ def note_place(step: Step) -> None:
         if found is not None:
             setting.places[step.node] = found
             setting.functions.add(step.node)
+
+
+def note_whole_row(step: Step) -> None:
+    """Keep with the setting if all, or any, of the booleans of a row are true, where the claim names a new function."""
+    fact, name = step.args[0] if step.args else None, step.node
+    if step.name not in ("all", "any") or not isinstance(fact, Fact) or not isinstance(fact.value, Formula):
+        return
+    dim = _dim(step, len(fact.axes))
+    if dim is None or len(fact.axes[dim]) != 1 or step.setting.loops.active is not None:
+        return
+    own = sum(len(axes) for axes in fact.axes[:dim])
+    others = [k for k in range(len(fact.sizes)) if k != own]
+    rows = tuple(fact.sizes[k] for k in others)
+    if step.claim.sizes == rows and step.claim.value is holds(name, *(index(k) for k in range(len(rows)))):
+        size = fact.sizes[own]
+        as_long = tuple(place for place, one in enumerate(rows) if one is size)
+        row = WholeRow(name, fact.value, axis(own), tuple(map(axis, others)), as_long, size, step.name == "all")
+        step.setting.places[name] = row
 
 
 def _dim(step: Step, rank: int) -> int | None:
@@ -46,7 +65,7 @@ def _place(step: Step) -> ExtremePlace | None:
 def extreme_values(step: Step) -> list[Derived] | None:
     """The extreme number of each row and its index; None if the numbers are not known."""
     one, fact = step.setting.places.get(step.node), step.fact(0)
-    if one is None:
+    if not isinstance(one, ExtremePlace):
         return None
     dim = _dim(step, len(fact.axes))
     assert dim is not None

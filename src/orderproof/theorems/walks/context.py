@@ -31,6 +31,7 @@ from orderproof.logic.terms import (
 )
 from orderproof.theorems.facts.extreme_places import ExtremePlace, known_of_places
 from orderproof.theorems.facts.open_fact import Axes, axis_variable, index
+from orderproof.theorems.facts.whole_rows import WholeRow
 from orderproof.theorems.statement import TOKENS, PrefixSum
 
 LARGE = 200  # nodes of a formula whose own parts are tried before what the statement suggests
@@ -80,7 +81,7 @@ class Context:
     zero_summands: dict[Node, tuple[Formula, Axes, int]] = field(default_factory=dict)  # of sums
     zero_places: dict[Node, Formula] = field(default_factory=dict)  # where a sum may be zero that has moved since
     of_a_run: dict[Node, Any] = field(default_factory=dict)  # see `values_of_a_run`
-    places: dict[str, ExtremePlace] = field(default_factory=dict)  # by name of the node; see `extreme_places`
+    places: dict[str, ExtremePlace | WholeRow] = field(default_factory=dict)  # by name; see `extreme_places`
 
     def assume(self, text: str) -> None:
         """Add an assumption."""

@@ -1,23 +1,24 @@
-"""Which operators give an extreme number of each row, or its index, and what is kept of them."""
+"""Which operators give an extreme number of each row, its index, or if all are true, and what is kept of them."""
 
 from __future__ import annotations
 
 import torch
 
-from orderproof.logic.terms import Term
+from orderproof.logic.terms import Formula, Term
 from orderproof.theorems.facts.extreme_places import ExtremePlace
 from orderproof.theorems.facts.integer_values import as_integer, whole_number
 from orderproof.theorems.facts.numbers import WHOLE
 from orderproof.theorems.facts.open_fact import Cases, OpenFact, index
+from orderproof.theorems.facts.whole_rows import WholeRow
 from orderproof.theorems.walks.open_operation import OpenOperation
 
 SIGNS = {"argmax": 1, "argmin": -1, "max": 1, "min": -1, "amax": 1, "amin": -1}
 
 
 def note_place(call: OpenOperation) -> None:
-    """Keep what is known of the index of an extreme number, under the name of the node that computes it."""
+    """Keep what is known of the index of an extreme number, or of a whole row, under the name of its node."""
     call.context.places.pop(call.node.name, None)
-    found = _place(call)
+    found = _place(call) or _whole_row(call)
     if found is not None:
         call.context.places[call.node.name] = found
 
@@ -39,10 +40,24 @@ def _place(call: OpenOperation) -> ExtremePlace | None:
     return ExtremePlace(call.node.name, as_integer(value), axis, others, fact.sizes[axis], SIGNS[call.name])
 
 
+def _whole_row(call: OpenOperation) -> WholeRow | None:
+    """If all, or any, of the known booleans of a row are true."""
+    given = call.argument(1, "dim")
+    if call.name not in ("all", "any") or call.context.loops or type(given) is not int or call.rank < 2:
+        return None
+    fact, dim = call.operand, given % call.rank
+    if not isinstance(fact.value, Formula) or len(fact.dims[dim]) != 1:
+        return None
+    axis, sizes = fact.first_axis(dim), fact.sizes
+    others = tuple(k for k in range(len(sizes)) if k != axis)
+    own = tuple(place for place, k in enumerate(others) if sizes[k] is sizes[axis])
+    return WholeRow(call.node.name, fact.value, axis, others, own, sizes[axis], call.name == "all")
+
+
 def extreme_facts(call: OpenOperation) -> tuple[OpenFact, OpenFact] | None:
     """The facts about an extreme known number of each row, and about its index; None of other numbers."""
     place, fact = call.context.places.get(call.node.name), call.operand
-    if place is None:
+    if not isinstance(place, ExtremePlace):
         return None
     ends = [sum(map(len, fact.dims[: d + 1])) for d in range(len(fact.dims))]
     dim = next(d for d, end in enumerate(ends) if place.axis < end)
