@@ -220,7 +220,7 @@ def _of_a_product(step: Step, place: int, common: Common) -> tuple[int | None, .
     own = left.split(",")[place]
     if not arrow or "." in own or len(own) != len(common.labels) or not common.factor or common.weak:
         return None
-    if any(letter not in right and d not in common.along for d, letter in enumerate(own)):
+    if len(set(own)) < len(own) or any(c not in right and d not in common.along for d, c in enumerate(own)):
         return None
     label_of = dict(zip(own, common.labels, strict=True))
     return tuple(label_of.get(letter) for letter in right)

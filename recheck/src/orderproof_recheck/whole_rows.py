@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from orderproof_recheck.logic.formulas import Formula, at_most, every, holds, implies, less
 from orderproof_recheck.logic.replacement import Replacement
-from orderproof_recheck.logic.terms import Term, Variable, integer
+from orderproof_recheck.logic.terms import Atom, Term, Variable, integer
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class WholeRow:
         whole, parts = holds(self.node, *arguments), []
         places = [integer(0), self.size - 1, *(arguments[k] for k in self.own)]
         for place in [*places, *([] if real is None else [real, self.size - 1 - real])]:
-            terms = {**dict(zip(self.others, arguments, strict=True)), self.row: place}
+            terms: dict[Atom, Term] = {**dict(zip(self.others, arguments, strict=True)), self.row: place}
             element = Replacement(terms).formula(self.element)
             says = implies(whole, element) if self.is_all else implies(element, whole)
             parts.append(implies(every(at_most(0, place), less(place, self.size)), says))

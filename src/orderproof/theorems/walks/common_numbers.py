@@ -219,7 +219,8 @@ def _passed(call: OpenOperation, known: Mapping[Node, Common], rule: Rule) -> Co
         return replace(common, rest=_applied(call, rule, {x: one.rest for x, one in known.items()}))
     if call.name == "einsum" and not others:
         labels = _of_a_product(call, node, common)
-        return labels and replace(common, labels=labels, rest=_applied(call, rule, {node: common.rest}))
+        rest = common.rest if labels is None else _applied(call, rule, {node: common.rest})
+        return None if labels is None else replace(common, labels=labels, rest=rest)
     if others or occurs != 1:
         return None
     moved = _moved(call, common) if call.node.args[0] is node else None
