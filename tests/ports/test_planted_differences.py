@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
 from orderproof import audit
+from orderproof.laws.ports import PortCall
+from orderproof.ports.causes.registry import candidates
+from orderproof.ports.load import tiny_reference
 from orderproof.records.audit import Finding
 from tests.pairs import one_in
 from tests.ports import planted_engine as planted
+from tests.ports import planted_masks as masks
 from tests.ports.planted_engine import PlantedEngine
 
 
@@ -35,21 +40,22 @@ YARN = (
     'arch:llama?rope_parameters={"rope_type":"yarn","factor":4.0,"rope_theta":10000.0,'
     '"original_max_position_embeddings":16}'
 )
+WHOLE_PROMPT = "shows each token of a prompt the whole prompt"
 CASES: dict[str, Case] = {
-    "no window": Case("arch:mistral", plants(planted.window(1 << 20)), "same_past_window", (("window", "no window"),)),
-    "window + 1": Case("arch:mistral", plants(planted.window(7)), "same_past_window", (("window", "7"),)),
-    "window - 1": Case("arch:mistral", plants(planted.window(5)), "same_past_window", (("window", "5"),)),
+    "no window": Case("arch:mistral", plants(masks.window(1 << 20)), "same_past_window", (("window", "no window"),)),
+    "window + 1": Case("arch:mistral", plants(masks.window(7)), "same_past_window", (("window", "7"),)),
+    "window - 1": Case("arch:mistral", plants(masks.window(5)), "same_past_window", (("window", "5"),)),
     "window in the other layer": Case(
-        "arch:gemma2", plants(planted.window_in_layer(1, 6)), "same_past_window", (("window", "shifted by a layer"),)
+        "arch:gemma2", plants(masks.window_in_layer(1, 6)), "same_past_window", (("window", "shifted by a layer"),)
     ),
     "window of the chunks of a prompt": Case(
-        "arch:mistral", plants(planted.window_of_chunks(6, prompt=19)), "same_greedy_tokens",
+        "arch:mistral", plants(masks.window_of_chunks(6, prompt=19)), "same_greedy_tokens",
         (("window", "in a prompt, from the start of the chunk of 6 before"),),
     ),
     "window of the cache, and none in a chunk": Case(
         "arch:mistral",
         PlantedEngine(
-            plants=(planted.window_before_chunks(6, (0, 4, 14)),), faults=frozenset({"chunks_in_one_call"})
+            plants=(masks.window_before_chunks(6, (0, 4, 14)),), faults=frozenset({"chunks_in_one_call"})
         ),
         "same_chunked_prefill", (("window", "in a chunk, from 6 tokens before its start"),),
     ),
@@ -64,8 +70,24 @@ CASES: dict[str, Case] = {
         (("rotary layout", "interleaved pairs"),),
     ),
     "mask added as numbers": Case(
-        "arch:llama", plants(planted.mask_as_numbers), "same_prefill",
+        "arch:llama", plants(masks.mask_as_numbers), "same_prefill",
         (("mask or pads", "added to the scores as 0 and 1"),),
+    ),
+    "each token of a prompt sees the whole prompt": Case(
+        "arch:llama", plants(masks.whole_prompt()), "same_prefill",
+        (("mask or pads", WHOLE_PROMPT),),
+    ),
+    "the same beyond a window": Case(
+        "arch:gemma2", plants(masks.whole_prompt()), "same_past_window",
+        (("mask or pads", WHOLE_PROMPT),),
+    ),
+    "the same of a model that is told so": Case(
+        "arch:hrm_text", plants(masks.whole_prompt()), "same_cached_decoding",
+        (("mask or pads", WHOLE_PROMPT),),
+    ),
+    "the same before tokens that are generated": Case(
+        "arch:mistral", plants(masks.whole_prompt(20)), "same_greedy_tokens",
+        (("mask or pads", WHOLE_PROMPT),),
     ),
     "all features rotated": Case(
         "arch:phi", plants(planted.whole_rotation), "same_prefill", (("partial rotary", "1"),)
@@ -154,7 +176,7 @@ CASES: dict[str, Case] = {
         "arch:lfm2_moe", plants(planted.softmax_of_experts(1.0)), "same_prefill", (("other", "softmax"),)
     ),
     "two at once: base and window": Case(
-        "arch:mistral", plants(planted.base(1e6), planted.window(1 << 20)), "same_past_window",
+        "arch:mistral", plants(planted.base(1e6), masks.window(1 << 20)), "same_past_window",
         (("rotary base", "1e+06"), ("window", "no window")),
     ),
 }  # fmt: skip
@@ -181,6 +203,27 @@ def test_scores_of_experts_with_a_temperature_are_no_known_scores() -> None:
     assert not finding.port.explained, finding.reason
 
 
+def test_a_prompt_that_is_seen_as_a_whole_is_by_design_where_the_configuration_says_so() -> None:
+    finding = found(Case("arch:hrm_text", plants(masks.whole_prompt()), "same_prefill", ()))
+    assert "by design" in finding.remedy
+    assert "hides later tokens without token_type_ids in the reference" in finding.reason
+    reference = tiny_reference("arch:hrm_text")
+    call = PortCall("prefill", (tuple(range(3, 15)),))
+    (shown,) = (each.change for each in candidates(reference, {}) if each.assumed == WHOLE_PROMPT)
+    tokens = torch.tensor(call.rows)
+    logits = reference.model(tokens, token_type_ids=torch.ones_like(tokens)).logits[0]
+    assert np.allclose(reference.outputs(call, [shown])[0], logits.detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_token_that_sees_the_next_one_does_not_see_the_whole_prompt() -> None:
+    finding = found(Case("arch:llama", plants(masks.next_token), "same_prefill", ()))
+    assert finding.verdict == "refuted"
+    assert finding.port is not None
+    assert not finding.port.explained, finding.reason
+    assert not finding.port.causes, finding.reason
+
+
 AGREEING = (
     "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi", "phi3", "starcoder2", "stablelm",
     "gpt2", "gpt_neox", "bloom", "falcon", "glm", "olmo2", "cohere", "granite", "mixtral", "gptj", "opt",
@@ -203,7 +246,7 @@ def test_an_engine_that_agrees_raises_no_alarm(name: str) -> None:
 
 
 def test_a_table_that_explains_a_prompt_does_not_hide_that_the_last_tokens_miss_a_window() -> None:
-    engine = plants(planted.gelu_table, planted.window_with_cache(1 << 20))
+    engine = plants(planted.gelu_table, masks.window_with_cache(1 << 20))
     laws = ["same_prefill", "same_chunked_prefill"]
     prompt, chunked = audit("arch:gemma2?sliding_window=48", against=engine, laws=laws).findings
     assert prompt.port is not None

@@ -16,12 +16,12 @@ from orderproof.report.markdown import render_markdown
 from orderproof.report.sarif import render_sarif
 from orderproof.report.summary import exit_code_text
 from orderproof.report.terminal import render_text
-from tests.ports import planted_engine as planted
+from tests.ports import planted_masks as masks
 from tests.ports.planted_engine import PlantedEngine
 
 LAWS = ["same_prefill", "same_past_window", "same_greedy_tokens"]
 HONEST = PlantedEngine(name="honest")
-NO_WINDOW = PlantedEngine(name="forgetful", plants=(planted.window(1 << 20),))
+NO_WINDOW = PlantedEngine(name="forgetful", plants=(masks.window(1 << 20),))
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ def remedy_text(run: PortRun, result: PortResult) -> str:
         keys = json.dumps(run.older_keys, default=str)
         return f"Add {keys} to config.json, or use a version of {run.engine.name} that reads the keys of today."
     texts = [_remedy_of(each, run) for each in result.explanation.causes]
-    causes = (each.candidate.cause for each in result.explanation.causes)
+    causes = (each.candidate.cause for each in result.explanation.causes if not each.candidate.remedy)
     conventions = dict.fromkeys(CONVENTIONS[cause] for cause in causes if cause in CONVENTIONS)
     texts += [named_as_convention(*conventions)] if conventions else []
     if texts and _older_keys_help(result):
@@ -139,7 +139,7 @@ def _remedy_of(found: FoundCause, run: PortRun) -> str:
     each = found.candidate
     if not run.engine.reads_checkpoint:  # a rewrite reads no configuration
         return f"Let {each.setting} be as in the reference: {each.stated}."
-    return REMEDIES.get(each.cause, f"Read {each.setting} as the reference does.")
+    return each.remedy or REMEDIES.get(each.cause, f"Read {each.setting} as the reference does.")
 
 
 def _remedy_without_cause(run: PortRun, result: PortResult) -> str:

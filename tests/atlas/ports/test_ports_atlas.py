@@ -26,7 +26,7 @@ from orderproof.cli.application import app
 from orderproof.errors import UsageError
 from orderproof.ports.engines.registry import find_engine
 from orderproof.records.audit import PortCause
-from tests.ports import planted_engine as planted
+from tests.ports import planted_masks as masks
 from tests.ports.planted_engine import PlantedEngine
 
 PAGE = Path(__file__).parents[3] / "docs/evidence/ports/ports.json.gz"
@@ -68,7 +68,7 @@ def test_encoders_without_a_language_model_are_asked_of_engines_that_return_embe
 def test_rows_are_computed_once_and_a_second_run_reads_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = list(requests(["mistral", "vit"], [PlantedEngine(plants=(planted.window(7),))], scalings=False))
+    wanted = list(requests(["mistral", "vit"], [PlantedEngine(plants=(masks.window(7),))], scalings=False))
     with PortStore(tmp_path / "rows.jsonl") as store:
         first = update_store(wanted, store, lambda running, done, total: None)
     assert first[1].failure.startswith("arch:vit: transformers has no causal language model")

@@ -23,6 +23,9 @@ STATED_UPSTREAM = {  # by engine and setting: where a project speaks of a differ
     ("vllm", "sliding_window"): (
         "a comment of vLLM 0.32.0 in `commandr.py`: the window of the training is `sliding_window` + 1 tokens"
     ),
+    ("vllm", "mask"): (
+        "`hrm_text.py` of vLLM 0.32.0: by design, as it was trained; transformers does so with `token_type_ids` of 1"
+    ),
     ("ctranslate2", "rope_parameters.rope_type"): (
         "[CTranslate2 issue 1764](https://github.com/OpenNMT/CTranslate2/issues/1764)"
     ),

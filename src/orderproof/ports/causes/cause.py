@@ -29,6 +29,7 @@ class Candidate:
     change: Change
     kind: CallKind | None = None  # the calls that it can change, if not all
     likely: bool = False  # a key that is not read: tried together with others
+    remedy: str = ""  # if not that of all its kind
     rounds: bool = False  # values next to a boundary of its rounding are rounded up by one program, and down by another
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from orderproof.laws.ports import PortCall
 from orderproof.laws.ports.port_law import CallKind
 from orderproof.models.hf.context_spans import context_spans
+from orderproof.ports.causes.attention_masks import replace_masks
 from orderproof.ports.causes.cause import Candidate, Cause, Defaults, ropes, with_values
 from orderproof.ports.reference import Change, Reference, window_of
 
@@ -88,17 +89,13 @@ def _first_visible(call: PortCall, count: int, window: int) -> Tensor:
 def _show_chunks(model: Any, call: PortCall, *, window: int, layers: set[int] | None) -> None:
     """Give the attention modules of these layers the mask of such an engine."""
 
-    def with_mask(_part: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        hidden: Any = options.get("hidden_states", next(iter(arguments), None))
-        count = hidden.shape[1]
-        query, key = torch.arange(count)[:, None], torch.arange(count)[None]
+    def with_chunks(mask: Tensor) -> Tensor:
+        count = mask.shape[-1]
+        query, key = torch.arange(count)[:, None], torch.arange(count)
         visible = (key <= query) & (key >= _first_visible(call, count, window)[:, None])
-        mask = torch.where(visible, 0.0, float("-inf")).to(hidden.dtype)[None, None]
-        return arguments, {**options, "attention_mask": mask}
+        return torch.where(visible, 0.0, float("-inf")).to(mask.dtype)[None, None]
 
-    for name, part in model.named_modules():
-        if name.endswith("attn") and (layers is None or getattr(part, "layer_idx", None) in layers):
-            part.register_forward_pre_hook(with_mask, with_kwargs=True)
+    replace_masks(model, with_chunks, layers)
 
 
 def _patterns(config: Any) -> Iterator[Candidate]:
