@@ -153,6 +153,14 @@ def attribute(name: str, value: Any) -> Plant:
     return plant
 
 
+def no_embeddings(name: str) -> Plant:
+    def plant(model: Any) -> None:
+        for part in parts(model, name):
+            getattr(part, name).weight.data.zero_()
+
+    return plant
+
+
 def no_clipping(model: Any) -> None:
     model.config.clip_qkv = None
 

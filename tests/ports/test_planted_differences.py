@@ -157,6 +157,14 @@ CASES: dict[str, Case] = {
         "arch:nemotron_h?time_step_min=0.5", plants(planted.attribute("time_step_limit", (0.0, math.inf))),
         "same_prefill", (("other", "none"),),
     ),
+    "a table of embeddings that is not read": Case(
+        "arch:gemma3n_text", plants(planted.no_embeddings("embed_tokens_per_layer")), "same_prefill",
+        (("other", "not read"),),
+    ),
+    "a factor that is not applied": Case(
+        "arch:gemma3n_text", plants(planted.attribute("router_input_scale", torch.tensor(1.0))), "same_prefill",
+        (("other", "not applied"),),
+    ),
     "half of the features rotated": Case(
         "arch:solar_open", plants(planted.rotated_in_part(8)), "same_prefill", (("partial rotary", "0.5"),)
     ),

@@ -6,6 +6,8 @@ A change that rounds, as a table in float16 does, need not make every token equa
 up by one program and down by another, and the tokens after it see that. It explains a difference if what is left is
 distributed over the tokens as the boundary effect of the changed reference itself: how far it moves if its arithmetic
 or its weights move by their last digit.
+A change that rounds, or one beside others, must remove half of the difference of some token: one that changes nothing
+may seem to reach equality, since a boundary effect depends on chance.
 If no candidate alone removes anything, the likely ones are tried together: keys that an engine does not read hide each
 other, and a change that rounds may be as large as another difference. A set that does not reach equality is reported as
 a part of the explanation.
@@ -28,10 +30,13 @@ MAX_CAUSES = 4
 REMOVED = 100.0  # a difference that shrinks by this factor is removed
 ENLARGED = 10.0
 BOUNDARY_FACTOR = 4.0  # by which a difference that is left may exceed the boundary effect, each sorted by size
-TIME_LIMIT = 120.0  # [s] of processor time of one search
+MOVED_COPIES = (3, 12)  # of a reference that show its boundary effect: more if it does not suffice, since it is chance
+HOPELESS = 100.0  # a difference that exceeds the boundary effect of a few copies by this factor is none
+TIME_LIMIT = 120.0  # [s] of processor time of the searches of one engine and model that find no complete explanation
+LEAST_TIME = 10.0  # [s] of each search: causes that explain another difference are tried first
 
 ProfileOf = Callable[[Sequence[Change]], Profile]
-BoundaryOf = Callable[[Sequence[Change]], Profile]  # the boundary effect of a changed reference
+BoundaryOf = Callable[[Sequence[Change], int], Profile]  # the boundary effect of a changed reference, by so many copies
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,13 @@ class Explanation:
 
 def explain(
     profile_of: ProfileOf, boundary_of: BoundaryOf, start: Profile, candidates: Iterable[Candidate],
-    known: Sequence[Candidate] = (),
+    known: Sequence[Candidate] = (), seconds: float = TIME_LIMIT,
 ) -> Explanation:  # fmt: skip
-    """Search for the causes of a difference; ``known`` explained other differences and are tried first."""
-    search = _Search(profile_of, boundary_of, [*known, *candidates], time.process_time() + TIME_LIMIT)
+    """Search for the causes of a difference; ``known`` explained other differences and are tried first.
+
+    The search ends after this processor time [s], with what it has found.
+    """
+    search = _Search(profile_of, boundary_of, [*known, *candidates], time.process_time() + seconds)
     found, current = Explanation(), start
     while len(found.causes) < MAX_CAUSES and not found.is_complete:
         accepted = [each.candidate for each in found.causes]
@@ -107,14 +115,16 @@ class _Search:
                 continue
             try:
                 remaining = self.profile_of([each.change for each in (*accepted, *group)])
-                reached = misfit(remaining) < misfit(current) and self._reached(remaining, [*accepted, *group])
+                alone = not accepted and remaining.share == 0
+                improves = misfit(remaining) < misfit(current) and (alone or _halves_some(current, remaining))
+                reached = improves and self._reached(remaining, [*accepted, *group])
             except Exception:  # noqa: BLE001 - third-party code: a model may refuse a changed configuration
                 continue
             found = Explanation(tuple(FoundCause(each, remaining) for each in group), reached)
             if reached:
                 return found
-            improves = _removes_some(current, remaining)
-            if improves and (best is None or misfit(remaining) < misfit(best.causes[-1].remaining)):
+            is_better = best is None or misfit(remaining) < misfit(best.causes[-1].remaining)
+            if is_better and _removes_some(current, remaining):
                 best = found
         return best
 
@@ -122,10 +132,20 @@ class _Search:
         """True if nothing is left to explain."""
         if remaining.share == 0 or not any(each.rounds for each in accepted):
             return remaining.share == 0
-        boundary = self.boundary_of([each.change for each in accepted])
-        pairs = zip(sorted(remaining.compared), sorted(boundary.compared), strict=True)
         least = remaining.tolerance / PORT_FACTOR
-        return all(left <= BOUNDARY_FACTOR * max(own, least) for left, own in pairs)
+        for copies in MOVED_COPIES:
+            boundary = self.boundary_of([each.change for each in accepted], copies)
+            pairs = zip(sorted(remaining.compared), sorted(boundary.compared), strict=True)
+            excess = max((left / max(own, least) for left, own in pairs), default=0.0)
+            if excess <= BOUNDARY_FACTOR or excess > HOPELESS:
+                return excess <= BOUNDARY_FACTOR
+        return False
+
+
+def _halves_some(before: Profile, after: Profile) -> bool:
+    """True if the difference of some token is at most half of what it was."""
+    pairs = zip(before.compared, after.compared, strict=True)
+    return any(a > before.tolerance and 2 * b <= a for a, b in pairs)
 
 
 def _removes_some(before: Profile, after: Profile) -> bool:

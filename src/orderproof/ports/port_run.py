@@ -7,6 +7,7 @@ older versions of transformers may explain, it runs once more with these keys ad
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from orderproof.ports.comparison import NotFiniteError, Profile, check_scores, p
 from orderproof.ports.engine_process import EngineLimits, EngineRun, run_engine
 from orderproof.ports.engine_side.serving import Output
 from orderproof.ports.engines.engine import EngineError, InferenceEngine, Scores
-from orderproof.ports.explanation import Explanation, FoundCause, explain
+from orderproof.ports.explanation import LEAST_TIME, TIME_LIMIT, Explanation, FoundCause, explain
 from orderproof.ports.older_config import older_keys
 from orderproof.ports.reference import Change, Reference
 from orderproof.ports.reference_checks import (
@@ -70,6 +71,7 @@ class PortRun:
     limits: EngineLimits = field(default_factory=EngineLimits)
     explains: bool = True
     known_causes: list[Candidate] = field(default_factory=list)  # that explained an earlier law
+    _searched: float = 0.0  # [s] of processor time of searches that explained nothing, or a part
     _taken: dict[int, bool] = field(default_factory=dict)  # lengths of prompts that were tried after a failure
 
     @cached_property
@@ -255,14 +257,23 @@ class PortRun:
         def profile_of(changes: Sequence[Change]) -> Profile:
             return profile(scores, self.reference.outputs(call, changes), found.tolerance, start=found.start)
 
-        def boundary_of(changes: Sequence[Change]) -> Profile:
-            return boundary_effect(self.reference, call, changes, found)
+        def boundary_of(changes: Sequence[Change], copies: int) -> Profile:
+            return boundary_effect(self.reference, call, changes, found, copies)
 
-        known = self.known_causes
+        known = [each for each in self.known_causes if _suits(each, call)]
         suitable = [each for each in candidates(self.reference, defaults) if _suits(each, call)]
-        explanation = explain(profile_of, boundary_of, found, suitable, [each for each in known if _suits(each, call)])
-        known.extend(each.candidate for each in explanation.causes if each.candidate not in known)
+        began = time.process_time()
+        explanation = explain(profile_of, boundary_of, found, suitable, known, self._seconds_left)
+        if not explanation.is_complete:
+            self._searched += time.process_time() - began
+        new = (each.candidate for each in explanation.causes)
+        self.known_causes.extend(each for each in new if each not in self.known_causes)
         return explanation
+
+    @property
+    def _seconds_left(self) -> float:
+        """The processor time of the next search [s]."""
+        return max(TIME_LIMIT - self._searched, LEAST_TIME)
 
     def _with_older_keys(self, result: PortResult, call: PortCall, found: Profile) -> PortResult:
         """The same with the differences of the run with the keys of older versions, and what explains these."""
@@ -300,7 +311,10 @@ class PortRun:
         """With the changes, if there are any, with which the reference generates the tokens of the engine."""
         known = [each for each in self.known_causes if _suits(each, call)]
         rest = [each for each in candidates(self.reference, self.first_run.defaults) if _suits(each, call)]
+        end = time.process_time() + self._seconds_left
         for group in [known, *([each] for each in known), *([each] for each in rest)]:
+            if time.process_time() > end:
+                break
             if group and self._generates(call, tokens, [each.change for each in group]):
                 left = Profile((0.0,), 0.0)  # token ids have no distance
                 return replace(

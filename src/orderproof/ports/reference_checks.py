@@ -15,7 +15,6 @@ from orderproof.ports.engines.engine import Scores
 from orderproof.ports.reference import Change, Reference
 from orderproof.tolerances import CONTROL_FACTOR
 
-MOVED_COPIES = 3  # a boundary effect depends on chance
 LAST_DIGIT = 2.0**-24
 
 
@@ -45,7 +44,9 @@ def own_cache_difference(reference: Reference, call: PortCall) -> float:
     return rounding(reference.outputs(call), reference.outputs(PortCall("prefill", call.rows)))
 
 
-def boundary_effect(reference: Reference, call: PortCall, changes: Sequence[Change], found: Profile) -> Profile:
+def boundary_effect(
+    reference: Reference, call: PortCall, changes: Sequence[Change], found: Profile, copies: int
+) -> Profile:
     """How far a changed reference moves, token by token, if its arithmetic or its weights move by their last digit.
 
     The largest of its distances from float64 and from copies with other last digits. Where a change rounds to a coarser
@@ -53,7 +54,7 @@ def boundary_effect(reference: Reference, call: PortCall, changes: Sequence[Chan
     """
     usual = reference.outputs(call, changes)
     others = [reference.outputs(call, changes, double=True)]
-    others += [reference.outputs(call, [*changes, _other_last_digits(seed)]) for seed in range(MOVED_COPIES)]
+    others += [reference.outputs(call, [*changes, _other_last_digits(seed)]) for seed in range(copies)]
     moved = [[Scores(each.astype(np.float32)) for each in one] for one in others]
     profiles = [profile(each, usual, found.tolerance, start=found.start) for each in moved]
     by_token = map(max, zip(*(each.by_token for each in profiles), strict=True))

@@ -1,4 +1,4 @@
-"""The factor of embeddings, such as the root of their width, that was rounded, or is not applied."""
+"""The factor of embeddings, such as the root of their width, that was rounded, and factors that are not applied."""
 
 from __future__ import annotations
 
@@ -34,6 +34,22 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
         if any(other(scale) != float(torch.tensor(scale)) for scale in scales):
             change = Change(prepare=partial(_replace, other=other))
             yield Candidate("other", "scale of embeddings", f"{scales[0]:g}", assumed, change, likely=True)
+    for name, value in sorted(_factors(reference.model)):
+        if name != ATTRIBUTE and value != 1.0:
+            change = Change(prepare=partial(_leave_out, factor=name))
+            yield Candidate("other", name, f"{value:g}", "not applied", change)
+
+
+def _factors(model: Any) -> set[tuple[str, float]]:
+    """The single numbers that modules keep as buffers, by their names."""
+    buffers = ((name.rpartition(".")[2], each) for name, each in model.named_buffers())
+    return {(name, float(each)) for name, each in buffers if each.ndim == 0 and each.is_floating_point()}
+
+
+def _leave_out(model: Any, factor: str) -> None:
+    for name, each in model.named_buffers():
+        if name.rpartition(".")[2] == factor:
+            each.fill_(1.0)
 
 
 def _embeddings(model: Any) -> list[Any]:

@@ -1,9 +1,12 @@
-"""Any other value of the configuration: at the engine's default, at the default of its class, or switched off."""
+"""Any other value of the configuration: at the engine's default, at the default of its class, or switched off.
+
+So are biases, and tables of embeddings besides that of the tokens, that are not read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -37,9 +40,10 @@ def _candidates(reference: Reference, defaults: Defaults) -> Iterator[Candidate]
                     change = with_read_values({key: other}) if flag else with_values({key: other})
                     assumed = "absent" if other is None else str(other)
                     yield Candidate("other", key, str(value), assumed, change, likely=flag or other is None)
-    for kind in sorted({_kind(name) for name, _ in _biases(reference.model)}):
-        change = Change(prepare=partial(_remove_biases, kind=kind))
-        yield Candidate("other", f"biases of {kind}", "in the checkpoint", "not read", change)
+    for what, of_kind in (("biases", _biases), ("embeddings", _more_embeddings)):
+        for kind in sorted({_kind(name) for name, _ in of_kind(reference.model)}):
+            change = Change(prepare=partial(_set_to_zero, of_kind=of_kind, kind=kind))
+            yield Candidate("other", f"{what} of {kind}", "in the checkpoint", "not read", change)
 
 
 def _alternatives(key: str, value: Any, usual: dict[str, Any], defaults: Defaults) -> Iterator[Any]:
@@ -58,9 +62,9 @@ def _default_values(config_class: Any) -> dict[str, Any]:
 
 
 def _kind(name: str) -> str:
-    """The layer of a bias: `q_proj` of `q_proj.bias`, `score_bias` of `gate.score_bias`."""
+    """The layer of a bias or a table: `q_proj` of `q_proj.bias`, `score_bias` of `gate.score_bias`."""
     path, _, last = name.rpartition(".")
-    return path.rpartition(".")[2] if last == "bias" else last
+    return path.rpartition(".")[2] if last in ("bias", "weight") else last
 
 
 def _biases(model: Any) -> list[tuple[str, Any]]:
@@ -68,9 +72,16 @@ def _biases(model: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in model.named_parameters() if name.endswith("bias")]
 
 
-def _remove_biases(model: Any, kind: str) -> None:
+def _more_embeddings(model: Any) -> list[tuple[str, Any]]:
+    """The tables of embeddings of a model besides that of its tokens."""
+    own = model.get_input_embeddings() if hasattr(model, "get_input_embeddings") else None
+    tables = [(name, part) for name, part in model.named_modules() if isinstance(part, torch.nn.Embedding)]
+    return [(f"{name}.weight", part.weight) for name, part in tables if part is not own]
+
+
+def _set_to_zero(model: Any, of_kind: Callable[[Any], list[tuple[str, Any]]], kind: str) -> None:
     with torch.no_grad():
-        for name, parameter in _biases(model):
+        for name, parameter in of_kind(model):
             if _kind(name) == kind:
                 parameter.zero_()
 
