@@ -125,6 +125,12 @@ def test_a_failure_at_any_other_length_says_if_a_short_prompt_works() -> None:
         assert finding.reason.endswith(f"; a prompt of 2 tokens {short}")
 
 
+def test_an_engine_that_takes_fewer_tokens_than_the_context_has_is_said_to() -> None:
+    (finding,) = audit("arch:llama", against=MisbehavingEngine(how="at most 20"), laws=["same_past_context"]).findings
+    assert finding.verdict == "undecided"
+    assert finding.reason.endswith("; a prompt of 2 tokens works, one of the trained context (70) does not")
+
+
 def test_an_engine_that_needs_the_keys_of_older_versions_is_given_them_by_name() -> None:
     pytest.importorskip("mlx_lm")
     finding = audit("arch:ernie4_5", against="mlx", laws=["loads_checkpoint"]).findings[0]

@@ -48,5 +48,7 @@ def explained_failure(
         if longest := next((n for n in (size, size - (name != WINDOW)) if takes(n)), 0):
             reason = f"{engine} takes {longest} tokens and not {size + 1}, beyond {name}: {said}"
             return CallFailure(verdict, reason, name)
+        if name != WINDOW and takes(2):
+            return CallFailure("undecided", f"{said}; a prompt of 2 tokens works, one of {name} ({size}) does not")
     short = "a prompt of 2 tokens works" if takes(2) else "a prompt of 2 tokens fails too"
     return CallFailure("undecided", f"{said}; {short}")
