@@ -83,6 +83,30 @@ LOGITS = {
             "print(abs(port.scores[: tokens.shape[1]] - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",
         ),
     ),
+    "xllamacpp": Steps(  # its server scores the token after a prompt, and wants a vocabulary of text
+        ("import convert_hf_to_gguf as convert  # PYTHONPATH=llama.cpp:llama.cpp/gguf-py", "import xllamacpp"),
+        (
+            'text = [("add_tokenizer_model", "rwkv"), ("add_token_list", [*map(str, range(model.config.vocab_size))])]',
+            (
+                "convert.get_model_class(type(model).__name__).set_vocab = "
+                "lambda m: [getattr(m.gguf_writer, k)(v) for k, v in text]"
+            ),
+            'convert.sys.argv[1:] = ["checkpoint", "--outtype", "f32", "--outfile", "port.gguf"]',
+            "convert.main()",
+            (  # by itself its cache and its attention round to float16
+                "(p := xllamacpp.CommonParams()).model.path, p.cache_type_k, p.cache_type_v, p.flash_attn_type = "
+                '"port.gguf", 0, 0, 0'
+            ),
+            'asked = {"prompt": tokens[0].tolist(), "n_predict": 1, "n_probs": model.config.vocab_size}',
+            'answer = xllamacpp.Server(p).handle_completions(asked)["choices"][0]["logprobs"]["content"][0]',
+        ),
+        shown=(
+            (
+                'print([e["logprob"] - model(tokens).logits[0, -1].log_softmax(-1)[e["id"]].item() '
+                'for e in answer["top_logprobs"]])'
+            ),
+        ),
+    ),
     "onnx": Steps(
         ("import onnxruntime",),
         (
