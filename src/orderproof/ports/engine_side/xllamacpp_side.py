@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ def set_vocab(model):
     writer.add_token_merges(["w 0"])
 choose = getattr(converter, "get_model_class", None)
 def with_numbers(chosen):
-    chosen.set_vocab = set_vocab
+    for each in (chosen, *vars(chosen).values()):  # some have classes that do their work
+        if isinstance(each, type) and hasattr(each, "set_vocab"):
+            each.set_vocab = set_vocab
     return chosen
 if choose is not None:
     converter.get_model_class = lambda *arguments, **options: with_numbers(choose(*arguments, **options))
@@ -70,7 +73,7 @@ class _Model:
             params.swa_full = True
             # The kernel of flash attention, which is chosen otherwise, rounds to float16 on the CPU.
             params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-            self.servers[chunk] = xllamacpp.Server(params)
+            self.servers[chunk] = _started(params)
         return self.servers[chunk]
 
     def _ask(self, server: Any, row: list[int], count: int = 1, **options: Any) -> list[Any]:
@@ -122,6 +125,19 @@ class _Model:
         while len(tokens) < len(row) + count:  # it may stop after an end token, which is a token like others here
             tokens += [int(entry["id"]) for entry in self._ask(self._server(), tokens, 1, n_probs=1)]
         return tokens[len(row) :]
+
+
+def _started(params: Any) -> Any:
+    """The server. Raises `RuntimeError` with what llama.cpp logs: the server says only that it failed."""
+    before = os.fstat(2).st_size
+    try:
+        return xllamacpp.Server(params)
+    except RuntimeError as error:
+        log = ""
+        with suppress(OSError):
+            log = Path("/proc/self/fd/2").read_bytes()[before:].decode(errors="replace")
+        told = (line.partition(" E ")[2] for line in log.splitlines() if "error loading model: " in line)
+        raise RuntimeError(next(told, str(error))) from None
 
 
 def _converter() -> Path:
