@@ -238,3 +238,15 @@ def test_the_side_of_an_engine_imports_nothing_of_this_package() -> None:
         names = [each.name for node in imported if isinstance(node, ast.Import) for each in node.names]
         names += [str(node.module) for node in imported if isinstance(node, ast.ImportFrom)]
         assert not [name for name in names if name.partition(".")[0] == "orderproof"], file.name
+
+
+def test_a_bare_assertion_of_an_engine_is_told_with_its_line() -> None:
+    def check(shape: int) -> None:
+        assert shape
+
+    with pytest.raises(AssertionError) as raised:
+        check(0)
+    bare = AssertionError().with_traceback(raised.value.__traceback__)
+    assert serving.failure_text(bare) == "raised AssertionError: assert shape"
+    assert serving.failure_text(ValueError("no head")) == "raised ValueError: no head"
+    assert serving.failure_text(ValueError()) == "raised ValueError"

@@ -30,6 +30,7 @@ STATED_UPSTREAM = {  # by engine and setting: where a project speaks of a differ
         "[CTranslate2 issue 1764](https://github.com/OpenNMT/CTranslate2/issues/1764)"
     ),
 }
+STATED_UPSTREAM |= {("xllamacpp", key): text for (engine, key), text in STATED_UPSTREAM.items() if engine == "llamacpp"}
 _CALL_ERROR = re.compile(r"\S+ (raised |ended its process|was not done)")  # by the engine, in a call of a law
 
 

@@ -22,6 +22,7 @@ import re
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -161,6 +162,8 @@ def failure_text(error: BaseException, own_errors: OwnErrors = ()) -> str:
     if isinstance(error, own_errors):
         return str(error)
     text = " ".join(_COLOUR.sub("", str(error)).split())
+    if not text and (frames := traceback.extract_tb(error.__traceback__)):
+        text = frames[-1].line or ""  # a bare assertion says nothing else
     if len(text) > MAX_TEXT:  # it may start with a printed module, and say what is wrong at its end
         text = f"{text[: MAX_TEXT // 2]} ... {text[-MAX_TEXT // 2 :]}"
     return f"raised {type(error).__name__}{': ' if text else ''}{text}"

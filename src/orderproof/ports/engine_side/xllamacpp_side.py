@@ -154,6 +154,12 @@ def knows(model_type: str) -> bool:
     return MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type) in re.findall(r'"(\w+)"', text)
 
 
+def _last_words(text: str) -> str:
+    """The error at the end of a traceback; of a bare assertion also its line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" ^~")]
+    return ": ".join(reversed(lines[-1 if ":" in lines[-1] else -2 :])) if lines else ""
+
+
 def load(folder: Path) -> _Model:
     """Convert a checkpoint in float32 and load it."""
     from transformers import AutoConfig
@@ -163,7 +169,7 @@ def load(folder: Path) -> _Model:
     command = [sys.executable, "-c", NUMBERS_FOR_WORDS, str(_converter()), str(folder), "--outfile", str(file)]
     done = subprocess.run([*command, "--outtype", "f32"], capture_output=True, text=True, check=False)
     if done.returncode != 0 or not file.is_file():
-        raise RuntimeError((done.stderr.strip().splitlines() or ["the converter wrote no file"])[-1])
+        raise RuntimeError(_last_words(done.stderr) or "the converter wrote no file")
     config = AutoConfig.from_pretrained(folder)
     model = _Model(str(file), int(config.get_text_config().vocab_size))
     model._server()
