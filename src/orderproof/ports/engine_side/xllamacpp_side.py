@@ -154,6 +154,24 @@ def knows(model_type: str) -> bool:
     return MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(model_type) in re.findall(r'"(\w+)"', text)
 
 
+def _convert(folder: Path, file: Path, *options: str) -> str:
+    """Convert a checkpoint in float32; the error, or an empty text."""
+    command = [
+        sys.executable,
+        "-c",
+        NUMBERS_FOR_WORDS,
+        str(_converter()),
+        str(folder),
+        "--outfile",
+        str(file),
+        *options,
+    ]
+    done = subprocess.run([*command, "--outtype", "f32"], capture_output=True, text=True, check=False)
+    if done.returncode == 0 and file.is_file():
+        return ""
+    return _last_words(done.stderr) or "the converter wrote no file"
+
+
 def _last_words(text: str) -> str:
     """The error at the end of a traceback; of a bare assertion also its line."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" ^~")]
@@ -166,10 +184,11 @@ def load(folder: Path) -> _Model:
 
     os.environ["GGML_NO_BACKTRACE"] = "1"  # it starts a debugger on its process, whose output hides the message
     file = Path(tempfile.mkdtemp()) / "model.gguf"
-    command = [sys.executable, "-c", NUMBERS_FOR_WORDS, str(_converter()), str(folder), "--outfile", str(file)]
-    done = subprocess.run([*command, "--outtype", "f32"], capture_output=True, text=True, check=False)
-    if done.returncode != 0 or not file.is_file():
-        raise RuntimeError(_last_words(done.stderr) or "the converter wrote no file")
+    error = _convert(folder, file)
+    if "mtp" in error:  # it expects layers that predict more tokens, which transformers does not save
+        error = _convert(folder, file, "--no-mtp")
+    if error:
+        raise RuntimeError(error)
     config = AutoConfig.from_pretrained(folder)
     model = _Model(str(file), int(config.get_text_config().vocab_size))
     model._server()
