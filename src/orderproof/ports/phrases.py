@@ -46,7 +46,7 @@ def result_text(run: PortRun, result: PortResult) -> str:
     if profile.first is None:
         return f"{call_text(result.call)}: equal to {profile.largest:.1e} (rounding {result.rounding:.1e})"
     where = f"differs from token {profile.first} on" if profile.first else "differs from the first token on"
-    equal = f", equal before it{_before(result)}" if profile.first else ""
+    equal = f", equal before it{_before(result)}" if profile.first > profile.start else ""
     parts = [f"{call_text(result.call)}: {where}, by up to {profile.largest:.2g}{equal}"]
     parts += [_cause_text(each, engine) for each in result.explanation.causes]
     parts += [_conclusion(run, result)]
@@ -62,7 +62,7 @@ def result_text(run: PortRun, result: PortResult) -> str:
 def _before(result: PortResult) -> str:
     profile = result.profile
     assert profile is not None
-    equal = max(profile.by_token[: profile.first], default=0.0)
+    equal = max(profile.by_token[profile.start : profile.first], default=0.0)
     return f" to {equal:.1e}"
 
 

@@ -30,8 +30,11 @@ def has_script(group: DifferenceGroup) -> bool:
 def _call_of(group: DifferenceGroup) -> tuple[Steps, PortRow, PortLawResult] | None:
     """The steps of a script, and the row of the group that it shows: the one with the shortest configuration."""
     for steps, laws in CALLS:
-        shown = [each for each in group.clearest if each[1].law in laws]
-        if shown and group.engine in steps:
+        if group.engine not in steps:
+            continue
+        left_out = steps[group.engine].not_for
+        shown = [each for each in group.clearest if each[1].law in laws and each[0].model_type not in left_out]
+        if shown:
             row, law = min(shown, key=lambda each: _order(each[0]))
             return steps[group.engine], row, law
     return None

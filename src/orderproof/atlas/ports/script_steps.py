@@ -14,6 +14,7 @@ class Steps:
     imports: tuple[str, ...]
     steps: tuple[str, ...]
     prompts: int = 1
+    not_for: tuple[str, ...] = ()  # model types that need more lines
     of_model: str = "AutoModelForCausalLM"  # the class of transformers that makes the reference
     shown: tuple[str, ...] = ("print(abs(actual - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",)
 
@@ -106,6 +107,7 @@ LOGITS = {
                 'for e in answer["top_logprobs"]])'
             ),
         ),
+        not_for=("gemma3", "gemma3_text", "gemma4", "gemma4_text"),  # their converter reads a tokenizer
     ),
     "onnx": Steps(
         ("import onnxruntime",),
