@@ -6,8 +6,8 @@ A change that rounds, as a table in float16 does, need not make every token equa
 up by one program and down by another, and the tokens after it see that. It explains a difference if what is left is
 distributed over the tokens as the boundary effect of the changed reference itself: how far it moves if its arithmetic
 or its weights move by their last digit.
-A change that rounds, or one beside others, must remove half of the difference of some token: one that changes nothing
-may seem to reach equality, since a boundary effect depends on chance.
+A change that rounds, or a second one, must remove half of the difference of some token: one that changes nothing may
+seem to reach equality, since a boundary effect depends on chance.
 If no candidate alone removes anything, the likely ones are tried together: keys that an engine does not read hide each
 other, and a change that rounds may be as large as another difference. A set that does not reach equality is reported as
 a part of the explanation.
@@ -36,7 +36,7 @@ TIME_LIMIT = 120.0  # [s] of processor time of the searches of one engine and mo
 LEAST_TIME = 10.0  # [s] of each search: causes that explain another difference are tried first
 
 ProfileOf = Callable[[Sequence[Change]], Profile]
-BoundaryOf = Callable[[Sequence[Change], int], Profile]  # the boundary effect of a changed reference, by so many copies
+BoundaryOf = Callable[[Sequence[Change], int], Profile]  # changes, number of copies -> the boundary effect
 
 
 @dataclass(frozen=True)

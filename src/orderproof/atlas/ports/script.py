@@ -30,11 +30,8 @@ def has_script(group: DifferenceGroup) -> bool:
 def _call_of(group: DifferenceGroup) -> tuple[Steps, PortRow, PortLawResult] | None:
     """The steps of a script, and the row of the group that it shows: the one with the shortest configuration."""
     for steps, laws in CALLS:
-        if group.engine not in steps:
-            continue
-        left_out = steps[group.engine].not_for
-        shown = [each for each in group.clearest if each[1].law in laws and each[0].model_type not in left_out]
-        if shown:
+        shown = [each for each in group.clearest if each[1].law in laws]
+        if shown and group.engine in steps:
             row, law = min(shown, key=lambda each: _order(each[0]))
             return steps[group.engine], row, law
     return None
@@ -50,9 +47,12 @@ def script(group: DifferenceGroup) -> str:
     call = _call_of(group)
     assert call is not None
     engine, row, law = call
-    lines = _lines(group, engine, row, law, row.values)
-    if len(lines) > MOST_LINES:
-        lines = _lines(group, engine, row, law, _without_computed_values(row))
+    values = dict(row.values)
+    lines = _lines(group, engine, row, law, values)
+    for fewer in (_without_computed_values, _without_ends_of_texts):
+        if len(lines) > MOST_LINES:
+            values = fewer(row.model_type, values)
+            lines = _lines(group, engine, row, law, values)
     return "\n".join(lines) + "\n"
 
 
@@ -82,6 +82,7 @@ def _lines(
         f"tokens = torch.randint(3, model.config.vocab_size, ({engine.prompts}, {law.tokens}))",
         *[_WRITE_OLDER_KEYS] * bool(older),
         'model.save_pretrained("checkpoint")',
+        *[engine.before[kind] for kind in (row.model_type,) if kind in engine.before],
         *engine.steps,
         *engine.shown,
     ]
@@ -111,21 +112,27 @@ def _older_keys(row: PortRow) -> dict[str, Any]:
     return older_keys(AutoConfig.for_model(row.model_type, **row.values).to_dict())
 
 
-def _without_computed_values(row: PortRow) -> dict[str, Any]:
-    """The values of a row without those that its configuration computes from the others."""
+def _without_ends_of_texts(model_type: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without ids that only a text that is generated reads."""
+    del model_type
+    return {key: value for key, value in values.items() if key not in ("bos_token_id", "eos_token_id")}
+
+
+def _without_computed_values(model_type: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without those that the configuration computes from the others."""
     from transformers import AutoConfig
 
-    def whole(given: Mapping[str, Any]) -> Any:
+    def whole(some: Mapping[str, Any]) -> Any:
         try:
             with suppress_warnings():
-                return AutoConfig.for_model(row.model_type, **given).to_dict()
+                return AutoConfig.for_model(model_type, **some).to_dict()
         except Exception:  # noqa: BLE001 - third-party code: a configuration that is not valid without a value
             return None
 
-    values = dict(row.values)
-    for key in row.values:
+    values = dict(given)
+    for key in given:
         rest = {name: value for name, value in values.items() if name != key}
-        if whole(rest) == whole(row.values):
+        if whole(rest) == whole(given):
             values = rest
     return values
 

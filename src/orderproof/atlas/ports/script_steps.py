@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from orderproof.laws.ports.same_greedy_tokens import GENERATED
 
@@ -14,7 +15,7 @@ class Steps:
     imports: tuple[str, ...]
     steps: tuple[str, ...]
     prompts: int = 1
-    not_for: tuple[str, ...] = ()  # model types that need more lines
+    before: Mapping[str, str] = field(default_factory=dict)  # by model type: a line that it needs besides
     of_model: str = "AutoModelForCausalLM"  # the class of transformers that makes the reference
     shown: tuple[str, ...] = ("print(abs(actual - model(tokens).logits[0].detach().numpy()).max(-1))  # by token",)
 
@@ -107,7 +108,13 @@ LOGITS = {
                 'for e in answer["top_logprobs"]])'
             ),
         ),
-        not_for=("gemma3", "gemma3_text", "gemma4", "gemma4_text"),  # their converter reads a tokenizer
+        before=dict.fromkeys(  # their converter counts the words of a tokenizer
+            ("gemma3", "gemma3_text", "gemma4", "gemma4_text"),
+            (
+                'convert.Path("checkpoint/tokenizer.json").write_text('
+                """f'{{"model": {{"vocab": {[0] * 999}}}, "added_tokens": []}}')"""
+            ),
+        ),
     ),
     "onnx": Steps(
         ("import onnxruntime",),

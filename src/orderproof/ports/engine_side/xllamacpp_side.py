@@ -136,8 +136,8 @@ def _started(params: Any) -> Any:
         log = ""
         with suppress(OSError):
             log = Path("/proc/self/fd/2").read_bytes()[before:].decode(errors="replace")
-        told = (line.partition(" E ")[2] for line in log.splitlines() if "error loading model: " in line)
-        raise RuntimeError(next(told, str(error))) from None
+        errors = (line.partition(" E ")[2] for line in log.splitlines() if "error loading model: " in line)
+        raise RuntimeError(next(errors, str(error))) from None
 
 
 def _converter() -> Path:
