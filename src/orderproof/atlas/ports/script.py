@@ -82,7 +82,7 @@ def _lines(
         f"tokens = torch.randint(3, model.config.vocab_size, ({engine.prompts}, {law.tokens}))",
         *[_WRITE_OLDER_KEYS] * bool(older),
         'model.save_pretrained("checkpoint")',
-        *[engine.before[kind] for kind in (row.model_type,) if kind in engine.before],
+        *filter(None, [engine.before.get(row.model_type)]),
         *engine.steps,
         *engine.shown,
     ]
