@@ -45,7 +45,32 @@ def functional(x: Tensor) -> Tensor:
     return torch.index_put(x, (x[..., 0] > 0,), VALUES)
 
 
-@pytest.mark.parametrize("function", [vector, row_of_one, number, functional])
+def scores(x: Tensor, hidden: Tensor) -> Tensor:
+    """Attention whose scores get a number where a mask says so."""
+    w = x @ x.mT
+    w[:, hidden] = float("-inf")
+    return w.softmax(-1) @ x
+
+
+def later_keys(x: Tensor) -> Tensor:
+    return scores(x, torch.ones(x.shape[1], x.shape[1]).triu(1) == 1)
+
+
+def later_keys_of_heads(x: Tensor) -> Tensor:
+    w = x[:, None] @ x[:, None].mT
+    w[..., torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)] = -1e9
+    return (w.softmax(-1) @ x[:, None]).flatten(1, 2)
+
+
+def mask_made_by_a_mask(x: Tensor) -> Tensor:
+    bias = torch.zeros(x.shape[1], x.shape[1])
+    bias[torch.ones_like(bias).triu(1) > 0] = float("-inf")
+    return (x @ x.mT + bias).softmax(-1) @ x
+
+
+@pytest.mark.parametrize(
+    "function", [vector, row_of_one, number, functional, later_keys, later_keys_of_heads, mask_made_by_a_mask]
+)
 def test_the_same_values_at_a_mask_are_recorded(function: Callable[[Tensor], Tensor]) -> None:
     finding = of(function)
     assert finding.verdict == "proved"
@@ -59,8 +84,13 @@ def by_the_next_token(x: Tensor) -> Tensor:
     return y
 
 
-def test_a_mask_of_later_tokens_is_a_leak() -> None:
-    assert of(by_the_next_token).verdict == "refuted"
+def keys_after_the_next(x: Tensor) -> Tensor:
+    return scores(x, torch.ones(x.shape[1], x.shape[1]).triu(2) == 1)
+
+
+@pytest.mark.parametrize("function", [by_the_next_token, keys_after_the_next])
+def test_a_mask_of_later_tokens_is_a_leak(function: Callable[[Tensor], Tensor]) -> None:
+    assert of(function).verdict == "refuted"
 
 
 def other_values(x: Tensor) -> Tensor:
@@ -80,7 +110,13 @@ def a_row_of_its_own(x: Tensor) -> Tensor:
     return y
 
 
-@pytest.mark.parametrize("function", [other_values, added, a_row_of_its_own])
+def vector_after_a_dimension(x: Tensor) -> Tensor:
+    y = x * 2
+    y[:, x[0, :, 0] > 0] = VALUES
+    return y
+
+
+@pytest.mark.parametrize("function", [other_values, added, a_row_of_its_own, vector_after_a_dimension])
 def test_other_writes_at_a_mask_are_refused(function: Callable[[Tensor], Tensor]) -> None:
     with pytest.raises(CaptureError, match="the size of a tensor depends on data"):
         record(Function(function), (torch.randn(2, 7, 4),))

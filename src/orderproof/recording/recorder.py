@@ -144,13 +144,16 @@ class Recorder(OperatorMode):
         self, x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: Any = None
     ) -> Tensor | None:
         """The result of `x[mask] = values` if each true element of the mask gets the same values, else None."""
-        mask = indices[0] if len(indices) == 1 else None
+        *before, mask = indices or [None]
         if accumulate or not isinstance(mask, Tensor) or mask.dtype is not torch.bool or values.dtype is not x.dtype:
             return None
         shares_memory = self.recorded.alias(values).storage is self.recorded.alias(x).storage
-        if shares_memory or constants.is_constant(self.recorded, mask) or mask.shape != x.shape[: mask.dim()]:
+        end, is_number = len(before) + mask.dim(), values.dim() == 0
+        if shares_memory or any(one is not None for one in before) or mask.shape != x.shape[len(before) : end]:
             return None
-        rest = x.dim() - mask.dim()
+        if not is_number and (before or constants.is_constant(self.recorded, mask)):
+            return None
+        rest = x.dim() - end
         if values.dim() == rest + 1 and values.shape[0] == 1:
             values = values.squeeze(0)
         shape = torch.broadcast_shapes(values.shape, x.shape)  # type: ignore[no-untyped-call]
