@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -84,11 +85,54 @@ def by_the_next_token(x: Tensor) -> Tensor:
     return y
 
 
+def later_keys_by_indices(x: Tensor) -> Tensor:
+    w = x @ x.mT
+    i, j = torch.triu_indices(x.shape[1], x.shape[1], 1)
+    w[:, i, j] = float("-inf")
+    return w.softmax(-1) @ x
+
+
+def later_keys_by_indices_of_numpy(x: Tensor) -> Tensor:
+    w = x[:, None] @ x[:, None].mT
+    i, j = np.triu_indices(x.shape[1], 1)
+    w[:, :, i, j] = -1e9
+    return (w.softmax(-1) @ x[:, None]).flatten(1, 2)
+
+
+def last_rows_by_indices(x: Tensor) -> Tensor:
+    w = (x @ x.mT).tril()
+    w[:, [1, 2, -1], [0, 1, 0]] = 0.5
+    return w @ x
+
+
+@pytest.mark.parametrize("function", [later_keys_by_indices, later_keys_by_indices_of_numpy, last_rows_by_indices])
+def test_a_number_at_known_indices_is_recorded(function: Callable[[Tensor], Tensor]) -> None:
+    assert of(function).verdict == "proved"
+
+
+def two_keys_by_indices(x: Tensor) -> Tensor:
+    w = x @ x.mT
+    i, j = torch.triu_indices(x.shape[1], x.shape[1], 2)
+    w[:, i, j] = float("-inf")
+    return w.softmax(-1) @ x
+
+
+def at_later_indices(x: Tensor) -> Tensor:
+    y = x * 2
+    place = x[0, :, 0].argsort()
+    y[:, place, place % 4] = 0.5
+    return y
+
+
+def test_indices_that_depend_on_tokens_prove_nothing() -> None:
+    assert of(at_later_indices).verdict != "proved"
+
+
 def keys_after_the_next(x: Tensor) -> Tensor:
     return scores(x, torch.ones(x.shape[1], x.shape[1]).triu(2) == 1)
 
 
-@pytest.mark.parametrize("function", [by_the_next_token, keys_after_the_next])
+@pytest.mark.parametrize("function", [by_the_next_token, keys_after_the_next, two_keys_by_indices])
 def test_a_mask_of_later_tokens_is_a_leak(function: Callable[[Tensor], Tensor]) -> None:
     assert of(function).verdict == "refuted"
 

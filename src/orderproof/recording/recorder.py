@@ -137,6 +137,8 @@ class Recorder(OperatorMode):
         with self:
             chosen = self._with_values_at_a_mask(*args, **kwargs)
             if chosen is None:
+                chosen = self._with_a_number_at_places(*args, **kwargs)
+            if chosen is None:
                 return NotImplemented
             return args[0].copy_(chosen) if name == "index_put_" else chosen
 
@@ -160,6 +162,24 @@ class Recorder(OperatorMode):
         if values.dim() > rest or shape != x.shape:
             return None
         return torch.where(mask.reshape(*mask.shape, *[1] * rest), values, x)
+
+    def _with_a_number_at_places(
+        self, x: Tensor, indices: Sequence[Any], values: Tensor, accumulate: Any = None
+    ) -> Tensor | None:
+        """The result of `x[:, i, j] = number` at several known indices, else None."""
+        first = next((k for k, one in enumerate(indices) if one is not None), 0)
+        places = indices[first:]
+        if accumulate or values.dim() or values.dtype is not x.dtype or constants.is_constant(self.recorded, x):
+            return None
+        if self.recorded.alias(values).storage is self.recorded.alias(x).storage or len(places) < 2:
+            return None
+        known = (isinstance(i, Tensor) and i.dtype is torch.int64 for i in places)
+        if not all(known) or not all(constants.is_constant(self.recorded, i) for i in places):
+            return None
+        end = first + len(places)
+        mask = torch.zeros(x.shape[first:end], dtype=torch.bool, device=x.device)
+        mask = mask.index_put(tuple(places), torch.ones((), dtype=torch.bool, device=x.device))
+        return torch.where(mask.reshape(*mask.shape, *[1] * (x.dim() - end)), values, x)
 
     def _of_loop(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
         """The result of `stack` or `cat` of a list that a loop of open length fills; None for another list."""
