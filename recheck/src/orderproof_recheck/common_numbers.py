@@ -210,8 +210,8 @@ def _both_keep(step: Step, known: Known) -> bool:
     if step.name not in ("add", "maximum") or step.kwargs or set(known) != {0, 1} or len(step.args) != 2:
         return False
     first, second = known[0], known[1]
-    alike = first.labels == second.labels and first.rest.axes == second.rest.axes and _same_number(first, second)
-    return alike and first.factor and second.factor and first.weak == second.weak
+    fits = first.labels == second.labels and first.rest.axes == second.rest.axes and _same_number(first, second)
+    return fits and first.factor and second.factor and first.weak == second.weak
 
 
 def _of_a_product(step: Step, place: int, common: Common) -> tuple[int | None, ...] | None:

@@ -237,8 +237,8 @@ def _both_keep(call: OpenOperation, known: Mapping[Node, Common]) -> bool:
     if call.name not in ("add", "maximum") or call.node.kwargs or list(call.node.args) != list(known):
         return False
     first, second = known.values()
-    alike = (first.number, first.labels, first.rest.dims) == (second.number, second.labels, second.rest.dims)
-    return first.factor and second.factor and first.weak == second.weak and alike
+    fits = (first.number, first.labels, first.rest.dims) == (second.number, second.labels, second.rest.dims)
+    return first.factor and second.factor and first.weak == second.weak and fits
 
 
 def _of_a_product(call: OpenOperation, node: Node, common: Common) -> tuple[int | None, ...] | None:
