@@ -76,17 +76,21 @@ def later(t: int, diagonal: int = 1) -> Tensor:
 class Corpus(dict[str, Written]):
     """The modules of a file, by the name of the function that is their call."""
 
+    def __init__(self, parts: type[Parts] = Parts) -> None:
+        super().__init__()
+        self.parts = parts
+
     def add(
         self, *, masked: bool = False, tokens: int = 12, right: bool = False, **truth: bool
     ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
         """Add the module whose call is the decorated function of the module and its inputs."""
 
         def keep(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-            class Module(Parts):
+            class Module(self.parts):
                 def forward(self, x: Tensor) -> Tensor:
                     return function(self, x)
 
-            class MaskedModule(Parts):
+            class MaskedModule(self.parts):
                 def forward(self, x: Tensor, mask: Tensor) -> Tensor:
                     return function(self, x, mask)
 
