@@ -13,6 +13,18 @@ def _case(name: str, function: object, *laws: str) -> Case:
     return Case(name, function, frozenset(laws))  # type: ignore[arg-type]
 
 
+def spread(m: Program, x: Tensor, *, front: int = 0, padding: int = 0, dilation: int = 1) -> Tensor:
+    """A transposed convolution, from one of its places on."""
+    y = F.conv_transpose1d(x.mT, m.depthwise.weight, m.first.bias, padding=padding, dilation=dilation, groups=WIDTH)
+    return F.pad(y, (0, max(0, front)))[..., front : front + x.shape[1]].mT
+
+
+def spread_frames(m: Program, x: Tensor, *, front: int) -> Tensor:
+    """Every second frame, spread over the places that it has read with `front` zeros before them."""
+    frames = F.conv1d(F.pad(x.mT, (front, 2)), m.depthwise.weight, stride=2, groups=WIDTH)
+    return F.conv_transpose1d(frames, m.depthwise.weight, stride=2, groups=WIDTH)[..., : x.shape[1]].mT
+
+
 def images(x: Tensor) -> Tensor:
     """Each token as an image of one channel [batch * token, 1, 2, 3]."""
     return x.reshape(-1, 1, 2, WIDTH // 2)
@@ -146,6 +158,12 @@ PROGRAMS = [
         lambda m, x: F.conv_transpose1d(x.mT, m.depthwise.weight, groups=WIDTH)[..., 2:].mT,
         "batch",
     ),
+    _case("transposed convolution cut at the end", spread, "causal", "batch"),
+    _case("transposed convolution cut one late", lambda m, x: spread(m, x, front=1), "batch"),
+    _case("dilated transposed convolution", lambda m, x: spread(m, x, dilation=3), "causal", "batch"),
+    _case("transposed convolution with a cut start", lambda m, x: spread(m, x, padding=1, dilation=3), "batch"),
+    _case("transposed convolution of padded frames", lambda m, x: spread_frames(m, x, front=2), "causal", "batch"),
+    _case("transposed convolution of frames ahead", lambda m, x: spread_frames(m, x, front=1), "batch"),
     _case(
         "padding to the same length",
         lambda m, x: F.conv1d(x.mT, m.depthwise.weight, padding="same", groups=WIDTH).mT,

@@ -1,6 +1,6 @@
 """Convolutions: an element reads a window of places of every channel of its group.
 
-A transposed one counts as reading every place of every channel.
+A transposed one reads the places of every channel whose window has the element.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from orderproof_recheck.facts import Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, implies, less, some
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, equal, every, implies, less, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer
 from orderproof_recheck.operator import Operator, Permuted, operators
@@ -49,8 +49,29 @@ def convolution(step: Step) -> list[Derived]:
 def _transposed(step: Step) -> list[Derived]:
     fact, others = step.fact(0), [x for x in step.arguments(1) if isinstance(x, Fact)]
     require(all(x.same is TRUE and x.ordinary is TRUE for x in others), "a parameter of it differs")
-    require(len(fact.axes) == len(step.fact(1, "weight").axes) == len(step.shape), "a convolution without rows")
-    return [Derived(of_all_places(step, range(1, len(fact.axes))))]
+    weight = step.fact(1, "weight")
+    places = len(weight.axes) - 2
+    require(len(fact.axes) == len(weight.axes) == len(step.shape), "a convolution without rows")
+    stride, padding, dilation = (
+        each(step, step.argument(k, n, default), places)
+        for k, n, default in (
+            (3, "stride", 1), (4, "padding", 0), (5 if step.name == "convolution" else 7, "dilation", 1),
+        )
+    )  # fmt: skip
+    dims, windows = step.all_digits(), list[Formula]()
+    dims[1] = step.further(fact.axes[1])
+    for k in range(places):
+        size = size_of(fact, k + 2)
+        at, tap = (_further(step, extent) for extent in (size, size_of(weight, k + 2)))
+        windows.append(equal(at * stride[k] - padding[k] + tap * dilation[k], single(step, k + 2)))
+        dims[k + 2] = ((size, at),)
+    same = implies(every(*windows), read(fact, dims, step.equal).same)
+    return [Derived(Predicates(same=same, ordinary=TRUE if fact.ordinary is TRUE else FALSE))]
+
+
+def _further(step: Step, size: Term) -> Term:
+    """An index of a further axis."""
+    return integer(0) if size is ONE else step.further((size,))[0][1]
 
 
 def of_all_places(step: Step, dims: Iterable[int]) -> Predicates:

@@ -1,4 +1,7 @@
-"""Recurrent layers: an output reads the tokens up to its own, and the initial states of its row."""
+"""Recurrent layers: an output reads the tokens up to its own, and the initial states of its row.
+
+Of a single layer that also runs backwards this holds of the first half of the features; the others read all tokens.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from orderproof_recheck.facts import Fact, Predicates
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import FALSE, TRUE, every, less, some
 from orderproof_recheck.logic.notation import require
+from orderproof_recheck.logic.terms import Term, integer
 from orderproof_recheck.operator import Operator, operators
 from orderproof_recheck.rules.movement import ONE, single, size_of
 from orderproof_recheck.steps import Derived, Step
@@ -30,10 +34,11 @@ def recurrent(step: Step) -> list[Derived]:
     require([len(shape) for shape in step.shapes] == [3] * len(shapes), "a result has another number of dimensions")
     fits = all(step.equal(a, b) for pair in zip(step.shapes, shapes, strict=True) for a, b in zip(*pair, strict=True))
     require(fits and all(step.equal(size_of(f, 1), size_of(x, row)) for f in states), "a result has another shape")
-    return [_result(step, number, x, states, (token, row), backwards=backwards) for number in range(len(shapes))]
+    forwards = integer(0) if backwards and options[1] != 1 else size_of(states[0], 2)  # features of that direction
+    return [_result(step, number, x, states, (token, row), forwards) for number in range(len(shapes))]
 
 
-def _result(step: Step, number: int, x: Fact, states: list[Fact], dims: tuple[int, int], *, backwards: bool) -> Derived:
+def _result(step: Step, number: int, x: Fact, states: list[Fact], dims: tuple[int, int], forwards: Term) -> Derived:
     token, row = dims
     of_row = step.digits(row if number == 0 else 1, number)
     places: list[Digits] = [(), (), step.further(x.axes[2])]
@@ -41,8 +46,8 @@ def _result(step: Step, number: int, x: Fact, states: list[Fact], dims: tuple[in
     later = FALSE
     if size_of(x, token) is not ONE:
         places[token] = ((_, other),) = step.further((size_of(x, token),))
-        if number == 0 and not backwards:
-            later = less(single(step, token), other)
+        if number == 0:
+            later = every(less(single(step, token), other), less(single(step, 2), forwards))
     element = read(x, places, step.equal)
     initial = [read(f, [step.further(f.axes[0]), of_row, step.further(f.axes[2])], step.equal) for f in states]
     everything = every(element.ordinary, *(f.ordinary for f in initial))

@@ -2,8 +2,8 @@
 
 Lemma. Let C[b, o, i] = sum_ck A[b, c, i + k] W[o, c, k].
   1. C[b, o, i] agrees in both runs where A[b, c, j] does for all channels c and all j in the window. With as many
-     groups as channels, only the channel o is read. A transposed one counts as reading every place. Taps at which W is
-     zero do not count, if A is finite.
+     groups as channels, only the channel o is read. A transposed one reads the places j of which
+     the window has i, at every channel. Taps at which W is zero do not count, if A is finite.
   2. Moved along the rows b, it moves. Moved along a channel or a place, nothing follows: tokens are reached by their
      distance.
 
@@ -23,7 +23,6 @@ from orderproof.logic.terms import FALSE, TRUE
 from orderproof.theorems.facts.moved_fact import MovedFact
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, size_of
 from orderproof.theorems.operators.convolution.windows import Window, moved_rows, windowed, windows
-from orderproof.theorems.operators.reduction.reduction import from_whole_rows
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import Operation, number
@@ -51,24 +50,25 @@ def convolution(call: OpenOperation) -> OpenFact:
     if any(other.same is not TRUE for other in others):
         raise NotCovered("a convolution whose weights depend on tokens")
     transposed = call.name.startswith("conv_transpose") or (call.name == "convolution" and call.node.args[6])
+    taken = _windows(call, weight, transposed=bool(transposed))
     if transposed:
-        found = from_whole_rows(call, call.operand, range(first - 1, call.rank))
-        assert isinstance(found, OpenFact)
+        found = windowed(call, call.operand, taken, channels=True, transposed=True)
     else:
         groups = number(call.argument(8 if call.name == "convolution" else 6, "groups", 1))
         channels = (size_of(call.operand.dims[first - 1]), call.shape[first - 1])
         apart = groups is not None and all(call.context.equal_sizes(groups, size) for size in channels)
-        found = windowed(call, call.operand, _windows(call, weight), channels=not apart, weight=weight)
+        found = windowed(call, call.operand, taken, channels=not apart, weight=weight)
     ranges = [other.ranges() for other in others]
     large = any(r.hidden is not FALSE or r.unbounded is not FALSE for r in ranges)
     return replace(found, unbounded=TRUE) if large else found
 
 
-def _windows(call: OpenOperation, weight: OpenFact) -> list[Window]:
+def _windows(call: OpenOperation, weight: OpenFact, *, transposed: bool) -> list[Window]:
     width = [size_of(axes) for axes in weight.dims[2:]]
+    dilation_at = 7 if transposed and call.name != "convolution" else 5
     stride, padding, dilation = (
         call.argument(k, name, default)
-        for k, name, default in ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))
+        for k, name, default in ((3, "stride", 1), (4, "padding", 0), (dilation_at, "dilation", 1))
     )
     if isinstance(padding, str):
         if not all(extent.is_constant for extent in width):

@@ -1,7 +1,8 @@
 """The places of the last dimensions that an element of the result reads: a window of them, or all.
 
 Element o reads the places o s - p + k d for each tap k of its window, with stride s, padding p and dilation d.
-Outside of the operand it reads zeros.
+Outside of the operand it reads zeros. In a transposed convolution the two change places: o reads the places j with
+o = j s - p + k d, of which floor((o + p) / s) is the last.
 
 Machine-checked (proofs/rules/scan_lemma.v): convolution_reads_window.
 """
@@ -12,9 +13,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, at_most, conjunction, implication, less
+from orderproof.logic.rewriting import Substitution
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    as_term,
+    at_most,
+    conjunction,
+    equal,
+    floor_division,
+    implication,
+    less,
+)
 from orderproof.theorems.facts.moved_fact import Motion, MovedFact, still, uniform
-from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, dims_of, index, size_of
+from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, axis_variable, dims_of, index, size_of
 from orderproof.theorems.facts.reindexing import with_single_axis
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
@@ -50,11 +64,13 @@ def windows(width: Any, stride: Any, padding: Any, dilation: Any, places: int) -
 
 
 def windowed(
-    call: OpenOperation, fact: OpenFact, taken: Sequence[Window], *, channels: bool, weight: OpenFact | None = None
-) -> OpenFact:
+    call: OpenOperation, fact: OpenFact, taken: Sequence[Window], *, channels: bool, weight: OpenFact | None = None,
+    transposed: bool = False,
+) -> OpenFact:  # fmt: skip
     """Results that read a window of places of the last dimensions; with every channel before them, if `channels`.
 
-    What a `weight` of zero at a tap is multiplied with does not count, if it is ordinary.
+    What a `weight` of zero at a tap is multiplied with does not count, if it is ordinary. If `transposed`, a place is
+    read where its window has the result.
     """
     first = len(fact.dims) - len(taken)
     for dim in range(first, len(fact.dims)):
@@ -65,15 +81,20 @@ def windowed(
         out[first - 1] = shape[first - 1]
     count = sum(map(len, out))
     bound = [fact.dims[first - 1] if channels else (), *[(as_term(w.width),) for w in taken]]
+    if transposed:
+        bound[1:1] = [(size_of(axes),) for axes in fact.dims[first:]]
     sizes = tuple(size for axes in (*out, *bound) for size in axes)
     terms: list[Term] = []
     inside: list[Formula] = []
+    last: list[Term] = []
     place = 0
     for d, axes in enumerate(fact.dims):
         if d >= first:
-            own = index(place) if out[d] else as_term(0)
-            at = taken[d - first].place(own, index(len(sizes) - len(taken) + d - first))
-            inside += [at_most(0, at), less(at, size_of(axes))]
+            own, window = index(place) if out[d] else as_term(0), taken[d - first]
+            tap = index(len(sizes) - len(taken) + d - first)
+            at = index(len(sizes) - 2 * len(taken) + d - first) if transposed else window.place(own, tap)
+            inside += [equal(window.place(at, tap), own)] if transposed else [at_most(0, at), less(at, size_of(axes))]
+            last.append(floor_division(own + window.padding, window.stride))
             terms += [at] if axes else []
         else:
             start = count if channels and d == first - 1 else place
@@ -84,7 +105,13 @@ def windowed(
     loose = ranges.hidden | ranges.unbounded
     if weight is not None and loose is FALSE:
         inside.append(~_zero_at_taps(weight, len(taken), len(sizes)))
-    same = call.context.for_all(implication(conjunction(*inside), read.same), sizes, count)
+    body = implication(conjunction(*inside), read.same)
+    same = call.context.for_all(body, sizes, count)
+    if transposed:
+        latest = Substitution({axis_variable(len(sizes) - 2 * len(taken) + k): at for k, at in enumerate(last)})
+        found = latest.formula(read.same)
+        if found.variables.isdisjoint(axis_variable(k) for k in range(count, len(sizes))):
+            same = same | found if call.context.proves(body, sizes, found) else same
     return OpenFact(tuple(out), call.dtype, same, unbounded=FALSE if loose is FALSE else TRUE)
 
 
