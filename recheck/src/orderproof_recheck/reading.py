@@ -19,7 +19,7 @@ OPEN = BATCH.variables | TOKENS.variables  # in the sizes of tensors
 STEP_FIELDS = {"node", "operator", "args", "kwargs", "shape", "dtype", "fact", "needs"}
 BOOLEAN = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "logical_xor", "all", "any",
-    "isnan", "isinf", "_is_all_true",
+    "isnan", "isinf", "signbit", "isfinite", "isposinf", "isneginf", "_is_all_true",
 })  # fmt: skip
 INDICES = frozenset({
     "max", "min", "sort", "topk", "argmax", "argmin", "argsort", "cummax", "cummin", "kthvalue", "count_nonzero",

@@ -49,7 +49,9 @@ OTHERS = frozenset({
     "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
     "polar", "complex", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
-    "acos", "atan", "tan", "sinh", "cosh",
+    "acos", "atan", "tan", "sinh", "cosh", "asinh", "acosh", "atanh", "sinc", "log10", "frac", "angle", "hypot", "fmax",
+    "fmin", "copysign", "heaviside", "softshrink", "hardshrink", "threshold", "lgamma", "digamma", "logaddexp",
+    "logaddexp2", "xlogy", "signbit", "isfinite", "isposinf", "isneginf", "deg2rad", "rad2deg", "relu6",
 })  # fmt: skip
 
 TWO_OPERANDS = frozenset({
