@@ -196,7 +196,85 @@ def _trend(m: Program, x: Tensor, *, place: int = 0) -> Tensor:
     return torch.stack(outputs, 1)
 
 
+def _first_apart(m: Program, x: Tensor, *, place: int = 0) -> Tensor:
+    """A state that is a number at first, and the first token or another one after the first iteration."""
+    state, outputs = 0, []
+    for i in range(x.shape[1]):
+        state = m.first(x[:, place]) if i == 0 else torch.tanh(0.5 * state + x[:, i])
+        outputs.append(state)
+    return torch.stack(outputs, 1)
+
+
+def _number_at_first(m: Program, x: Tensor, *, ahead: int = 0) -> Tensor:
+    """Sums that begin with the number zero, over tokens or those one ahead."""
+    total, found = 0, torch.zeros_like(x)
+    for i in range(x.shape[1] - ahead):
+        total = 0.9 * total + m.first(x)[:, i + ahead]
+        found[:, i] = total
+    return found
+
+
+def _handed_over(m: Program, x: Tensor) -> Tensor:
+    """A recurrent layer for each chunk, with no state before the first one."""
+    chunks, state, outputs = in_chunks(x), None, []
+    for c in range(chunks.shape[1]):
+        first = torch.zeros(x.shape[0], 1, WIDTH) if state is None else state
+        outputs.append(chunks[:, c].cumsum(1) + first)
+        state = torch.tanh(first + chunks[:, c].sum(1, keepdim=True))
+    return torch.cat(outputs, 1)[:, : x.shape[1]]
+
+
+def _two_states(m: Program, x: Tensor, *, place: int = 0) -> Tensor:
+    """Each state is made of the one two steps before."""
+    before, state, outputs = x[:, place], x[:, 0] * 2, []
+    for i in range(x.shape[1]):
+        before, state = state, torch.tanh(before + m.first(x[:, i]))
+        outputs.append(state)
+    return torch.stack(outputs, 1)
+
+
+def _inputs_and_outputs_before(m: Program, x: Tensor, *, ahead: int = 0) -> Tensor:
+    """A filter that reads two inputs, or one ahead, and the last two outputs."""
+    x1 = y1 = y2 = torch.zeros_like(x[:, 0])
+    found = torch.zeros_like(x)
+    for i in range(x.shape[1] - ahead):
+        y = m.first(x[:, i + ahead]) + 0.3 * x1 + 0.5 * y1 - 0.2 * y2
+        x1, y1, y2 = x[:, i], y, y1
+        found[:, i] = y
+    return found
+
+
+def _row_of_a_table(m: Program, x: Tensor, *, ahead: int = 0) -> Tensor:
+    """Each step reads its row of a table, which has 64 of them."""
+    state, outputs = torch.zeros_like(x[:, 0]), []
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + m.table.weight[i] + x[:, i])
+        outputs.append(state)
+    return torch.stack(outputs, 1) + ahead * x.roll(-1, 1)
+
+
+def _two_states_and_the_first(m: Program, x: Tensor, *, kept: int = 0) -> Tensor:
+    """Another name keeps a token; the tensor of two steps before has another shape at first."""
+    before, state, outputs, first = x[:, 0, :1], x[:, 0] * 2, [], x[:, kept]
+    for i in range(x.shape[1]):
+        before, state = state, torch.tanh(before + first + x[:, i])
+        outputs.append(state)
+    return torch.stack(outputs, 1)
+
+
 LOOPS = [
+    Case("two states and the first token", _two_states_and_the_first, BOTH),
+    Case("two states and the last", lambda m, x: _two_states_and_the_first(m, x, kept=-1), frozenset({"batch"})),
+    Case("a state of two steps before", _two_states, BOTH),
+    Case("a state of two steps before, from the last", lambda m, x: _two_states(m, x, place=-1), frozenset({"batch"})),
+    Case("a filter of inputs and outputs before", _inputs_and_outputs_before, BOTH),
+    Case("a filter ahead", lambda m, x: _inputs_and_outputs_before(m, x, ahead=1), frozenset({"batch"})),
+    Case("a row of a table at each step", _row_of_a_table, BOTH, greatest=64),
+    Case("a table and a token ahead", lambda m, x: _row_of_a_table(m, x, ahead=1), frozenset({"batch"}), greatest=64),
+    Case("a loop whose first iteration is another", _first_apart, BOTH),
+    Case("a loop that begins with another token", lambda m, x: _first_apart(m, x, place=1), frozenset({"batch"})),
+    Case("a loop whose state is a number at first", _number_at_first, BOTH),
+    Case("sums of tokens ahead", lambda m, x: _number_at_first(m, x, ahead=1), frozenset({"batch"})),
     Case("a recurrence whose outputs are stacked", _stacked, BOTH),
     Case("a recurrence that writes its outputs", _written, BOTH),
     Case("a recurrence to which pads add nothing", _masked, BOTH | {"padding"}, masked=True),
@@ -222,6 +300,7 @@ LOOPS = [
     Case("a loop over whole chunks", _of_whole_chunks, frozenset({"batch"}), least=5),
 ]
 IN_CHUNKS = [
+    Case("chunks with no state before the first one", _handed_over, BOTH),
     Case("a loop over chunks", _of_chunks, BOTH, least=5),
     Case("a loop over chunks that are joined", _joined_chunks, BOTH, least=5),
     Case("rows that are corrected one after another", _row_by_row, BOTH, least=5),
@@ -233,13 +312,6 @@ IN_CHUNKS = [
 
 
 # Loops whose iterations need not run the same operators: they are recorded for the length of the example only.
-
-
-def _two_states(m: Program, x: Tensor) -> Tensor:
-    before, state = x[:, 0], x[:, 0] * 2
-    for i in range(x.shape[1]):
-        before, state = state, torch.tanh(before + x[:, i])
-    return x + state[:, None]
 
 
 def _counted(m: Program, x: Tensor) -> Tensor:
@@ -335,7 +407,49 @@ def _level_after(m: Program, x: Tensor) -> Tensor:
     return x + level[:, None] + before[:, None]
 
 
+def _first_two_apart(m: Program, x: Tensor) -> Tensor:
+    """The first two iterations are others."""
+    state = x[:, 0]
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i]) if i > 1 else x[:, i]
+    return x + state[:, None]
+
+
+def _three_states(m: Program, x: Tensor) -> Tensor:
+    """A state of three steps before, of which two begin alike."""
+    first = second = x[:, 0]
+    third = x[:, 0] * 2
+    for i in range(x.shape[1]):
+        first, second, third = second, third, torch.tanh(first + x[:, i])
+    return x + third[:, None]
+
+
+def _swapped(m: Program, x: Tensor) -> Tensor:
+    """Two tensors that change places."""
+    state, one, other = x[:, 0], x[:, 0] * 2, x[:, -1]
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + one + x[:, i])
+        one, other = other, one
+    return x + state[:, None]
+
+
+def _delayed_and_read_after(m: Program, x: Tensor) -> Tensor:
+    before, state = x[:, 0], x[:, 0] * 2
+    for i in range(x.shape[1]):
+        before, state = state, torch.tanh(before + x[:, i])
+    return x + before[:, None] + state[:, None]
+
+
+def _chosen_by_the_index(m: Program, x: Tensor) -> Tensor:
+    """From the sixth iteration on another token is read."""
+    state = x[:, 0]
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + (x[:, i] if i < 5 else x[:, -1]))
+    return x + state[:, None]
+
+
 NOT_OPEN = [
-    _two_states, _counted, _branched, _sliced_list, _left_early, _changed_list, _last_of_the_body,
+    _swapped, _delayed_and_read_after, _chosen_by_the_index,
+    _first_two_apart, _three_states, _counted, _branched, _sliced_list, _left_early, _changed_list, _last_of_the_body,
     _index_after, _list_of_parts, _level_before, _level_of_some, _level_after,
 ]  # fmt: skip

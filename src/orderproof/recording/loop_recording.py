@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,8 @@ class RecordedLoop:
         iterations: The nodes of each iteration.
         lists: The nodes that the two iterations append to each list.
         stacked: The nodes that stack such lists.
+        delayed: For each variable that has what another one had an iteration before: the tensor that it had at the
+            begin of the first iteration, the one that the other had there, and what the other has after it.
 
     """
 
@@ -68,6 +71,7 @@ class RecordedLoop:
     iterations: list[list[Node]] = field(default_factory=list)
     lists: list[tuple[Node, Node]] = field(default_factory=list)
     stacked: list[Node] = field(default_factory=list)
+    delayed: dict[tuple[Node, Node], Node] = field(default_factory=dict)
 
 
 class OpenRange:
@@ -89,7 +93,7 @@ class OpenRange:
         if len(self.begins) == 3:
             recorded.refuse("a loop over an open range is iterated again")
         self.begins.append(recorded.graph._root.prev)
-        self.locals.append({} if len(self.begins) == 1 else self._described())
+        self.locals.append(self._described())
         if len(self.begins) == 1:
             roots = list(_objects_of_locals(self.frame))
             for name, one in roots:
@@ -143,12 +147,27 @@ class OpenRange:
             return tuple(map(later, value)) if isinstance(value, tuple) else value
 
         _, before, after = self.locals
+        changed = {name for name, value in before.items() if later(value) != after.get(name)}
         for name in {**before, **after}:
             values = before.get(name), after.get(name)
             if name in self.source.own and all(value is not None and value[0] == "tensor" for value in values):
                 continue  # whatever it holds, the next iteration does not read it
-            if name not in before or name not in after or later(before[name]) != after[name]:
+            if name not in before or name not in after or (name in changed and not self._is_delayed(name, changed)):
                 self.loops.recorded.refuse(f"an iteration of a loop of open length leaves another {name}")
+
+    def _is_delayed(self, name: str, changed: set[str]) -> bool:
+        """If a variable has what another one had an iteration before, and nothing else has it."""
+        start, before, after = self.locals
+        values = [one.get(name, ()) for one in self.locals]
+        if any(value[:1] != ("tensor",) for value in values) or values[0] == values[1]:
+            return False
+        others = [other for other in before if other not in changed and start.get(other) == before[name]]
+        same = {k for k in before if [one.get(k) for one in self.locals] == values}
+        elsewhere = (value for k, value in before.items() if k not in same | self.source.own)
+        if not any(before[other] == after[name] for other in others) or any(_holds(v, values[1]) for v in elsewhere):
+            return False
+        (_, first), (_, second), (_, third) = values
+        return self.loop.delayed.setdefault((first, second), third) is third
 
     def _check_kept(self) -> None:
         """Give up if an iteration changes an object: the next one may execute other instructions."""
@@ -192,7 +211,9 @@ class OpenParts:
             caller = caller.f_back
         if caller is not self.frame or not _begins_a_loop(caller):  # such as `islice`, which may end before the last
             self.loops.recorded.refuse("another function reads what a loop of open length runs through: loop over it")
-        return map(self.at, OpenRange(self.loops, self.count, self.source, self.frame))
+        apart = self.loops.apart
+        others = OpenRange(self.loops, self.count - apart, self.source, self.frame)
+        return map(self.at, itertools.chain(range(apart), (index + apart for index in others)))
 
     def mapped(self, at: Callable[[Any], Any]) -> OpenParts:
         """Other values at the same indices."""
@@ -231,6 +252,11 @@ def _objects(value: Any, depth: int = 0) -> Iterator[Any]:
             yield from _objects(one, depth + 1)
     else:
         yield value
+
+
+def _holds(value: Any, part: Any) -> bool:
+    """If a description contains another one."""
+    return bool(value == part) or (isinstance(value, tuple) and any(_holds(x, part) for x in value))
 
 
 class _Same:
@@ -283,10 +309,13 @@ def _stacks_itself(frame: FrameType) -> bool:
 
 
 class Loops:
-    """The loops of open length of a recording."""
+    """The loops of open length of a recording.
 
-    def __init__(self, recorded: RecordedGraph, packages: frozenset[str]) -> None:
-        self.recorded, self.packages = recorded, packages
+    The first `apart` iterations of each are recorded by themselves, with their numbers for an index.
+    """
+
+    def __init__(self, recorded: RecordedGraph, packages: frozenset[str], apart: int = 0) -> None:
+        self.recorded, self.packages, self.apart = recorded, packages, apart
         self.found: list[RecordedLoop] = []
         self.active = False
 
@@ -300,7 +329,8 @@ class Loops:
     def assumptions(self) -> tuple[str, ...]:
         """The sentence about the loops, if there are any."""
         lines = ", ".join(dict.fromkeys(loop.line for loop in self.found))
-        return (f"each iteration of a loop runs the operators of the one before: {lines}",) if lines else ()
+        others = " (from the second iteration on)" if self.apart else ""
+        return (f"each iteration of a loop runs the operators of the one before{others}: {lines}",) if lines else ()
 
     def new_indices(self) -> tuple[Any, Any]:
         """Symbols for the indices of two iterations."""
@@ -318,7 +348,7 @@ class Loops:
         frame = sys._getframe(1)
         first, end = arguments[0] if len(arguments) == 2 else 0, arguments[-1]
         starts = len(arguments) < 3 and type(first) is int and first >= 0
-        if not self.active and starts and isinstance(end, torch.SymInt) and end.node.hint - first >= LEAST_COUNT:
+        if not self.active and starts and isinstance(end, torch.SymInt) and self._is_long(end.node.hint - first):
             source = loop_source(frame.f_code, frame.f_lineno)
             if source is not None:
                 return OpenParts(self, end - first, source, frame, lambda i: i + first)
@@ -339,7 +369,10 @@ class Loops:
         return None if source is None else OpenParts(self, count, source, frame, partial(tensor.select, dim))
 
     def _may_stay_open(self, count: Any) -> bool:
-        return not self.active and isinstance(count, torch.SymInt) and count.node.hint >= LEAST_COUNT
+        return not self.active and isinstance(count, torch.SymInt) and self._is_long(count.node.hint)
+
+    def _is_long(self, count: int) -> bool:
+        return count >= LEAST_COUNT + self.apart
 
     def enumerate(self, values: Any, start: int = 0) -> Any:
         """`enumerate` as the model calls it."""

@@ -19,7 +19,7 @@ from torch.fx import Graph, Node
 from orderproof.errors import CaptureError
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.solver import Solver
-from orderproof.logic.terms import Formula, Term, as_term, at_most, less
+from orderproof.logic.terms import Formula, Term, as_term, at_most, equal, less
 from orderproof.recording.arguments import leaves
 from orderproof.recording.loop_operators import LOOP_END, LOOP_STATE
 from orderproof.recording.loop_recording import Loops, RecordedLoop, renaming
@@ -65,18 +65,33 @@ def _refuse_index_outside(graph: Graph, loop: RecordedLoop, sizes: OpenSizes) ->
 
 
 def conditions_without_indices(conditions: Sequence[Formula], loops: Loops) -> list[Formula]:
-    """The conditions about sizes; those about indices must hold for every index. Raises `NotRolled`."""
+    """The conditions about sizes; those about indices must hold for every index. Raises `NotRolled`.
+
+    If one does not, as that an index is a place of a table, the sizes are those for which it holds at the last one.
+    """
     sizes = loops.sizes
     premises = [at_most(LEAST_SIZE, sizes.term(size)) for size in sizes.symbols.values()]
     names: set[str] = set()
+    last: list[Substitution] = []
     for loop in loops.found:
+        count = sizes.term(loop.count)
         for index in map(sizes.term, loop.indices):
-            premises += [at_most(0, index), less(index, sizes.term(loop.count))]
+            premises += [at_most(0, index), less(index, count)]
             names |= {variable.name for variable in index.variables}
+            last.append(Substitution(dict.fromkeys(index.variables, count - 1)))
     kept = [c for c in conditions if not any(name in str(c) for name in names)]
     solver = Solver()
-    if not all(c in kept or solver.implies([*premises, *kept], c) for c in conditions):
-        raise NotRolled("a branch inside a loop of open length depends on its index")
+    example = [equal(sizes.term(size), sizes.examples[name]) for name, size in sizes.symbols.items()]
+    for c in conditions:
+        if c in kept or solver.implies([*premises, *kept], c):
+            continue
+        for at_last in dict.fromkeys(one.formula(c) for one in last):
+            others = not any(name in str(at_last) for name in names) and solver.implies(example, at_last)
+            if others and solver.implies([*premises, *kept, at_last], c):
+                kept.append(at_last)
+                break
+        else:
+            raise NotRolled("a branch inside a loop of open length depends on its index")
     return kept
 
 
@@ -87,6 +102,7 @@ class _Rolling:
     sizes: OpenSizes
     renamed: Substitution
     initial: dict[int, Node] = field(default_factory=dict)  # by place of the node that is handed on
+    following: list[Node] = field(default_factory=list)  # the states that become those of delayed variables
 
     def run(self) -> dict[Node, Node]:
         first, second = self.loop.iterations
@@ -94,6 +110,9 @@ class _Rolling:
             raise NotRolled("the iterations of a loop of open length have different operators")
         self.places = [{node: k for k, node in enumerate(nodes)} for nodes in (first, second)]
         self.index = self.sizes.term(self.loop.indices[1])
+        for (_, before), one in self.loop.delayed.items():
+            if self.initial.setdefault(self.places[0].get(one, -1), before) is not before or -1 in self.initial:
+                raise NotRolled("the iterations of a loop of open length hand other tensors on")
         for one, other in zip(first, second, strict=True):
             self._compare(one, other)
         for one, other in self.loop.lists:
@@ -102,6 +121,7 @@ class _Rolling:
         if not self.initial:
             raise NotRolled("the iterations of a loop of open length hand nothing on")
         states = self._states(first, second)
+        states += self._delayed_states(first, second, states)
         end, finals = self._ends(second, states)
         self._check_uses(first, second, end)
         inside = {*second, end, *self.loop.stacked}
@@ -151,7 +171,7 @@ class _Rolling:
             place = first[other]
             if one in first or self.initial.setdefault(place, one) is not one:
                 raise different
-        elif one is not other:
+        elif one is not other and (one, other) not in self.loop.delayed:
             raise different
 
     def _states(self, first: list[Node], second: list[Node]) -> list[Node]:
@@ -166,11 +186,34 @@ class _Rolling:
             states.append(state)
         return states
 
+    def _delayed_states(self, first: list[Node], second: list[Node], states: list[Node]) -> list[Node]:
+        """A state for each variable that has what another one had an iteration before."""
+        found: dict[tuple[Node, Node], Node] = {}
+        places = sorted(self.initial)
+        for pair, one in self.loop.delayed.items():
+            other = states[places.index(self.places[0][one])]
+            if _layouts(self.sizes, pair[0]) != _layouts(self.sizes, other):
+                raise NotRolled("a loop of open length changes the shape of a tensor")
+            with self.graph.inserting_before(second[0]):
+                found[pair] = self._node(LOOP_STATE, (pair[0],), other, _like(other.meta["val"]))
+            self.following.append(other)
+
+        def delayed(one: Any, other: Any) -> Any:
+            if isinstance(other, list | tuple):
+                return type(other)(map(delayed, one, other))
+            return found.get((one, other), other) if isinstance(other, Node) else other
+
+        for one, other in zip(first, second, strict=True) if found else ():
+            other.args = delayed(one.args, other.args)
+            other.kwargs = {key: delayed(one.kwargs[key], value) for key, value in other.kwargs.items()}
+        return list(found.values())
+
     def _ends(self, second: list[Node], states: list[Node]) -> tuple[Node, dict[int, Node]]:
         places = sorted(self.initial)
-        values = [_like(second[k].meta["val"]) for k in places]
+        following = [*(second[k] for k in places), *self.following]
+        values = [_like(node.meta["val"]) for node in following]
         with self.graph.inserting_after(second[-1]):
-            end = self._node(LOOP_END, (states, [second[k] for k in places]), second[-1], values)
+            end = self._node(LOOP_END, (states, following), second[-1], values)
         finals, last = {}, end
         for j, k in enumerate(places):
             with self.graph.inserting_after(last):

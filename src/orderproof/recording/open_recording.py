@@ -152,17 +152,19 @@ def _record_branches(
     cut_off: dict[tuple[bool, ...], OpenGraph] = {}
     reached = owned_state(module)
     answers: list[bool] | None = []
-    not_rolled = ""  # why a loop over an open range runs for the example only
+    not_rolled = ""  # why a loop over an open range is not recorded for an index that is a symbol
+    ways = [0, 1]  # the first iterations that are recorded by themselves; without a way, it runs for the example only
     while answers is not None:
         if len(graphs) == MAX_PATHS:
             raise CaptureError(f"its inputs decide more than {MAX_PATHS} branches")
         call = OpenCall(sizes(), answers)
         try:
-            recording = _Branch(module, inputs, call, reached, only_answer, rolls_loops=not not_rolled)
+            recording = _Branch(module, inputs, call, reached, only_answer, apart=ways[0] if ways else None)
             graphs.append(recording.record())
         except Exception as error:
             if call.sizes.has_indices:
-                not_rolled = reason_of(error)
+                not_rolled = not_rolled or reason_of(error)
+                ways.pop(0)
                 continue
             if not_rolled and call.sizes.fixed:
                 raise CaptureError(call.sizes.why_fixed(call.sizes.fixed[0], not_rolled)) from None
@@ -177,7 +179,7 @@ class _Branch:
 
     def __init__(
         self, module: nn.Module, inputs: Sequence[OpenInput], call: OpenCall, reached: OwnedState,
-        only_answer: OnlyAnswer | None, *, rolls_loops: bool,
+        only_answer: OnlyAnswer | None, *, apart: int | None,
     ) -> None:  # fmt: skip
         self.call, self.sizes = call, call.sizes
         self.cut_off: list[OpenGraph] = []
@@ -187,7 +189,9 @@ class _Branch:
             )
             for x in inputs
         )
-        self.recording = Recording(module, tensors, call, reached=reached, rolls_loops=rolls_loops)
+        self.recording = Recording(
+            module, tensors, call, reached=reached, rolls_loops=apart is not None, apart=apart or 0
+        )
         self.aliases = [self.recording.placeholder(x.name, tensor) for x, tensor in zip(inputs, tensors, strict=True)]
         self.nodes = tuple(alias.node for alias in self.aliases)
         for alias, one in zip(self.aliases, inputs, strict=True):

@@ -197,9 +197,17 @@ class Recorder(OperatorMode):
         recorded.register(value, stacked[0], func, args, kwargs, None, None)
         if not joined:
             return value
-        with self:
-            dim: int = (args[1] if len(args) > 1 else 0) % (value.dim() - 1)
-            return value.squeeze(dim + 1) if value.shape[dim + 1] == 1 else value.flatten(dim, dim + 1)
+        dim: int = (args[1] if len(args) > 1 else 0) % (value.dim() - 1)
+        if value.shape[dim + 1] == 1:
+            with self:
+                return value.squeeze(dim + 1)
+        count, size = value.shape[dim : dim + 2]  # `view` would ask torch if the number of iterations is 1
+        shape = [*value.shape[:dim], count * size, *value.shape[dim + 2 :]]
+        whole = torch.empty(shape, dtype=value.dtype, device=META)
+        recorded.register(
+            whole, recorded.emit(_ATEN.view.default, (value, shape), {}, whole), func, args, kwargs, None, None
+        )
+        return whole
 
     def _call(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operator without writes on meta tensors, and add it to the graph."""

@@ -91,6 +91,7 @@ class Recording:
         reached: The state that the module reaches, if it is known.
         compared: The recording is compared with an eager call, for which its program is needed.
         rolls_loops: A loop over an open range is recorded for an index that is a symbol.
+        apart: The first iterations of such a loop, which are recorded by themselves.
         branches: The answers to branches on which values occur in the inputs.
 
     """
@@ -104,6 +105,7 @@ class Recording:
         reached: OwnedState | None = None,
         compared: bool = False,
         rolls_loops: bool = False,
+        apart: int = 0,
         branches: TokenBranches | None = None,
     ) -> None:
         self.module, self.inputs = module, inputs
@@ -120,7 +122,7 @@ class Recording:
         self.recorded = RecordedGraph(self.graph, self.lift, self.device, open_call)
         self.recorded.refusal_of_write = self.memory.refusal_of_write
         self.recorded.refusal_of_use = self.memory.refusal_of_use
-        self.loops = Loops(self.recorded, self.reached.packages) if rolls_loops else None
+        self.loops = Loops(self.recorded, self.reached.packages, apart) if rolls_loops else None
         self.recorded.loops = self.loops
         self.recorded.branches = branches or TokenBranches()
         self.operators: list[str] = []  # those that the call called

@@ -75,15 +75,22 @@ def _run(
         elif node.op == "placeholder" and node not in values:
             values[node] = graph.values[graph.state[node.name]]
         elif node.op == "call_function":
-            values[node] = _value(node, values, sizes)
+            values[node] = (
+                _stacked(graph, node, values, sizes) if node.target is LOOP_STACK else _value(node, values, sizes)
+            )
         for used in last.get(node, ()):
             values.pop(used, None)
 
 
+def _stacked(graph: OpenGraph, node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> Tensor:
+    end, value, dim, _, _ = node.args
+    found = values[end][value]  # type: ignore[index]
+    if found:
+        return torch.stack(found, dim)  # type: ignore[arg-type]
+    return torch.empty([evaluate(size, sizes, {}) for size in graph.shape(node)], dtype=node.meta["val"].dtype)
+
+
 def _value(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> Any:
-    if node.target is LOOP_STACK:
-        _, value, dim, _, _ = node.args
-        return torch.stack(values[node.args[0]][value], dim)  # type: ignore[index, arg-type]
     arguments, options = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
     arguments, options = map_leaves((Term, OpaqueNumber), lambda x: _number(x, sizes), (arguments, options))
     if node.target is operator.getitem:

@@ -204,6 +204,9 @@ class Context:
                             yield diagonal
                             for atom in atoms:
                                 yield diagonal & atom
+        few = [k for k, size in enumerate(sizes) if size.is_constant and axis_variable(k) in body.variables]
+        ends = [index(k) if k < first_bound else sizes[k] - 1 for k in few]  # of some first tokens, as a chunk of them
+        yield from _conjunctions(self._atoms([*kept, *((place, TOKENS) for place in ends)]) if ends else [])
 
     def invariants(self, sizes: Axes, place: tuple[Term, Term]) -> list[Formula]:
         """Formulas over the indices of axes and the number of iterations of a loop that are done, strong ones last.

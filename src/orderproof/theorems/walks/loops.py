@@ -147,7 +147,7 @@ class _Search:
         states: Facts = {node: one.fact for node, one in zip(self.loop.states, invariants, strict=True)}
         derived = self.derive(self.graph, self.loop.body, {**self.known, **states}, self.context)
         for node in self.loop.next_nodes:
-            if not isinstance(derived.facts.get(node), OpenFact):
+            if not isinstance((states | derived.facts).get(node), OpenFact):
                 raise NotCovered(
                     next(iter(derived.failures.values()), "nothing is known of what an iteration computes")
                 )
