@@ -160,6 +160,7 @@ PROGRAMS = [
     ),
     _case("transposed convolution cut at the end", spread, "causal", "batch"),
     _case("transposed convolution cut one late", lambda m, x: spread(m, x, front=1), "batch"),
+    _case("transposed convolution from the end", lambda m, x: spread(m, x.flip(1)).flip(1), "batch"),
     _case("dilated transposed convolution", lambda m, x: spread(m, x, dilation=3), "causal", "batch"),
     _case("transposed convolution with a cut start", lambda m, x: spread(m, x, padding=1, dilation=3), "batch"),
     _case("transposed convolution of padded frames", lambda m, x: spread_frames(m, x, front=2), "causal", "batch"),

@@ -60,16 +60,16 @@ MUTANTS = mutants_of(
     M("own_token_of_a_recurrence", "less(own, other)", "less(own, other + 1)", program=PROGRAMS[2].name, quick=True),
     M(
         "one_way_of_two",
-        "if backwards else TRUE",
-        "if False else TRUE",
+        "less(feature, size_of(states[0].dims[2]))",
+        "TRUE",
         program="recurrent layer both ways",
         quick=True,
     ),
     M("one_way_of_two_layers", "layers == 1 or not backwards", "True", program="first half of two layers", quick=True),
     M(
         "initial_states_not_read",
-        "*(common.place(f, own).same for f, own in of_states)",
-        "*()",
+        "[common.place(f, own).same for f, own in of_states]",
+        "[]",
         program="state from the last token",
     ),
     M(

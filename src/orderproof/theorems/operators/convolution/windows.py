@@ -94,7 +94,7 @@ def windowed(
             tap = index(len(sizes) - len(taken) + d - first)
             at = index(len(sizes) - 2 * len(taken) + d - first) if transposed else window.place(own, tap)
             inside += [equal(window.place(at, tap), own)] if transposed else [at_most(0, at), less(at, size_of(axes))]
-            last.append(floor_division(own + window.padding, window.stride))
+            last += [floor_division(own + window.padding, window.stride)] if transposed else []
             terms += [at] if axes else []
         else:
             start = count if channels and d == first - 1 else place

@@ -57,7 +57,10 @@ def recurrent(call: OpenOperation) -> tuple[OpenFact, ...]:
         same = of_tokens(FALSE)
         if number == 0 and x.dims[token] and (layers == 1 or not backwards):
             ((own,), (other,)) = common.indices("token"), common.indices("read")
-            forwards = less(*common.indices("out"), size_of(states[0].dims[2])) if backwards else TRUE
+            forwards: Formula = TRUE
+            if backwards:
+                (feature,) = common.indices("out")
+                forwards = less(feature, size_of(states[0].dims[2]))
             same = same | (of_tokens(less(own, other)) & forwards)
         return OpenFact(tuple(common.axes[label] for label in labels), call.dtype, same, unbounded=unbounded)
 
