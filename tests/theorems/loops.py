@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from tests.theorems.programs import WIDTH, Case, Program, from_chunks, in_chunks
 
@@ -262,6 +263,28 @@ def _two_states_and_the_first(m: Program, x: Tensor, *, kept: int = 0) -> Tensor
     return torch.stack(outputs, 1)
 
 
+def _split(m: Program, x: Tensor, *, own: bool = False) -> Tensor:
+    """The parts of padded tokens and of what is computed from them, each with the state of those before it."""
+    whole = F.pad(x, (0, 0, 0, -x.shape[1] % 4))
+    state, outputs = torch.zeros(x.shape[0], 1, WIDTH), []
+    for part, other in zip(whole.split(4, dim=1), torch.split(m.first(whole), 4, 1), strict=True):
+        after = torch.tanh(state + other.sum(1, keepdim=True))
+        outputs.append(part.cumsum(1) + (after if own else state))
+        state = after
+    return torch.cat(outputs, 1)[:, : x.shape[1]]
+
+
+def written_parts(m: Program, x: Tensor) -> Tensor:
+    """The parts of a tensor, to which each iteration writes."""
+    whole = F.pad(m.first(x), (0, 0, 0, -x.shape[1] % 4))
+    state = torch.zeros(x.shape[0], 1, WIDTH)
+    for part in whole.split(4, 1):
+        total = part.sum(1, keepdim=True)
+        part.copy_(part.cumsum(1) + state)
+        state = torch.tanh(state + total)
+    return whole[:, : x.shape[1]]
+
+
 LOOPS = [
     Case("two states and the first token", _two_states_and_the_first, BOTH),
     Case("two states and the last", lambda m, x: _two_states_and_the_first(m, x, kept=-1), frozenset({"batch"})),
@@ -300,6 +323,8 @@ LOOPS = [
     Case("a loop over whole chunks", _of_whole_chunks, frozenset({"batch"}), least=5),
 ]
 IN_CHUNKS = [
+    Case("parts of padded tokens", _split, BOTH),
+    Case("parts that read their own state", lambda m, x: _split(m, x, own=True), frozenset({"batch"})),
     Case("chunks with no state before the first one", _handed_over, BOTH),
     Case("a loop over chunks", _of_chunks, BOTH, least=5),
     Case("a loop over chunks that are joined", _joined_chunks, BOTH, least=5),

@@ -10,7 +10,8 @@ import torch
 from orderproof.errors import CaptureError
 from orderproof.recording.loop_operators import LOOP_END, LOOP_STATE
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
-from tests.theorems.loops import IN_CHUNKS, LOOPS, NOT_OPEN
+from orderproof.theorems.open_execution import execute_open
+from tests.theorems.loops import IN_CHUNKS, LOOPS, NOT_OPEN, written_parts
 from tests.theorems.programs import WIDTH, Program
 
 
@@ -50,6 +51,17 @@ def test_a_loop_is_recorded_once_whatever_its_length() -> None:
         assert [n.target for n in graph.graph.nodes].count(LOOP_STATE) == states
         assert [n.target for n in graph.graph.nodes].count(LOOP_END) == 1
         assert not graph.conditions or all(str(c) == "true" for c in graph.conditions)
+
+
+def test_a_loop_may_write_to_the_parts_of_a_tensor() -> None:
+    (graph,) = _record(written_parts)
+    assert [n.target for n in graph.graph.nodes].count(LOOP_END) == 1
+    torch.manual_seed(0)
+    module, x = Program(written_parts).eval(), torch.randn(2, 19, WIDTH)
+    with torch.no_grad():
+        found = execute_open(graph, (x,), {"batch": 2, "tokens": 19})
+        assert found is not None
+        torch.testing.assert_close(found["output"], module(x))
 
 
 def test_a_range_of_a_number_stays_that_of_python() -> None:

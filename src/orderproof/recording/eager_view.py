@@ -87,6 +87,10 @@ class EagerView(TorchFunctionMode):
         if name == "unbind" and loops is not None and isinstance(args[0], Tensor) and not kwargs.keys() - {"dim"}:
             dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
             return loops.unbind(args[0], dim, sys._getframe(2))
+        if name == "split" and loops is not None and isinstance(args[0], Tensor) and len(args) + len(kwargs) <= 3:
+            given = {**dict(zip(("split_size", "dim"), args[1:], strict=False)), **kwargs}
+            size = given.get("split_size", given.get("split_size_or_sections"))
+            return loops.split(args[0], size, given.get("dim", 0), sys._getframe(2))
         return None
 
     def _ask_for_layout(self, tensor: Tensor, name: str) -> None:

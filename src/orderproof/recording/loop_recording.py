@@ -368,6 +368,25 @@ class Loops:
         source = loop_source(frame.f_code, frame.f_lineno, over="tensor" if is_iterated else "unbind")
         return None if source is None else OpenParts(self, count, source, frame, partial(tensor.select, dim))
 
+    def split(self, tensor: Tensor, size: Any, dim: int, frame: FrameType | None) -> OpenParts | None:
+        """The parts of `for part in x.split(size, dim)` around a frame; None for another call.
+
+        The dimension is open, and a multiple of the size: no part is shorter than the others.
+        """
+        while frame is not None and not is_model_code(frame.f_code.co_filename):
+            frame = frame.f_back
+        whole: Any = tensor.shape[dim]
+        if frame is None or type(size) is not int or size < 1 or not isinstance(whole, torch.SymInt):
+            return None
+        length = self.sizes.term(whole)
+        if any(factor % size for factor in (length.constant, *(factor for _, factor in length.summands))):
+            return None
+        if not self._may_stay_open(count := whole // size):
+            return None
+        source = loop_source(frame.f_code, frame.f_lineno, over="split")
+        parts = partial(tensor.narrow, dim, length=size)
+        return None if source is None else OpenParts(self, count, source, frame, lambda i: parts(start=i * size))
+
     def _may_stay_open(self, count: Any) -> bool:
         return not self.active and isinstance(count, torch.SymInt) and self._is_long(count.node.hint)
 

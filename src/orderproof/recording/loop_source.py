@@ -19,7 +19,7 @@ _LEAVES_OR_DECLARES = (
 _READS_VARIABLES = {"eval", "exec", "locals", "vars", "globals"}  # by names that the source may not show
 
 
-Over = Literal["range", "unbind", "tensor"]
+Over = Literal["range", "unbind", "split", "tensor"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class LoopSource:
 def loop_source(code: CodeType, line: int, *, over: Over = "range") -> LoopSource | None:
     """The loop `for name in range(...):` at a line of a function; None if there is none of this form.
 
-    Over `unbind` the loop `for name in x.unbind(...):`, and over `tensor` the loop `for name in x:`, each of them also
-    with `enumerate` or `zip` around x.
+    Over `unbind` the loop `for name in x.unbind(...):`, over `split` that of `x.split(...)`, and over `tensor` the loop
+    `for name in x:`, each of them also with `enumerate` or `zip` around x.
     """
     if not _READS_VARIABLES.isdisjoint(code.co_names):
         return None
@@ -96,8 +96,8 @@ def _runs_over(loop: ast.For, over: Over) -> bool:
         values = values[0].args  # type: ignore[attr-defined]
     if any(isinstance(n, ast.Starred) for x in values for n in ast.walk(x)):
         return False
-    if over == "unbind":
-        return any(getattr(_function(x), "attr", "") == "unbind" for x in values)
+    if over != "tensor":
+        return any(getattr(_function(x), "attr", "") == over for x in values)
     return not any(isinstance(_function(x), ast.Name) for x in values)  # a function may run through its argument itself
 
 

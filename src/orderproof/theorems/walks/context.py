@@ -184,7 +184,8 @@ class Context:
         of_statement = islice(sufficient(self._candidates(body, sizes, first_bound)), 1)
         # What a large formula says of a constant index, the statement does not suggest.
         first, second = (of_parts, of_statement) if body.size > LARGE else (of_statement, of_parts)
-        found = list(first) or list(second)
+        few = islice(sufficient(self._candidates_of_few(body, sizes, first_bound)), 1)
+        found = list(first) or list(second) or list(few)
         if found and body.size <= LARGE:  # nor what holds at a constant index, as that of a class token
             constant = (one for one in _parts_without(bound, body) if one not in free and _is_about_indices(one))
             found += islice(sufficient(one for one in constant if not self.proves(~one, sizes)), 1)
@@ -204,9 +205,13 @@ class Context:
                             yield diagonal
                             for atom in atoms:
                                 yield diagonal & atom
+
+    def _candidates_of_few(self, body: Formula, sizes: Axes, first_bound: int) -> Iterable[Formula]:
+        """Those that an axis of some first tokens suggests, as that of the first chunk."""
         few = [k for k, size in enumerate(sizes) if size.is_constant and axis_variable(k) in body.variables]
-        ends = [index(k) if k < first_bound else sizes[k] - 1 for k in few]  # of some first tokens, as a chunk of them
-        yield from _conjunctions(self._atoms([*kept, *((place, TOKENS) for place in ends)]) if ends else [])
+        ends = [index(k) if k < first_bound else sizes[k] - 1 for k in few]
+        kept = [(index(k), sizes[k]) for k in range(first_bound)]
+        return _conjunctions(self._atoms([*kept, *((place, TOKENS) for place in ends)])) if ends else []
 
     def invariants(self, sizes: Axes, place: tuple[Term, Term]) -> list[Formula]:
         """Formulas over the indices of axes and the number of iterations of a loop that are done, strong ones last.
