@@ -285,7 +285,27 @@ def written_parts(m: Program, x: Tensor) -> Tensor:
     return whole[:, : x.shape[1]]
 
 
+def _last_of_a_list(m: Program, x: Tensor, *, place: int = 0) -> Tensor:
+    """States in a list, whose last one and the one before it are read."""
+    states = [x[:, place], x[:, 0] * 2]
+    for i in range(x.shape[1]):
+        states.append(torch.tanh(m.first(states[-1]) + states[-2] + x[:, i]))
+    return torch.stack(states[2:], 1)
+
+
+def _cut_list(m: Program, x: Tensor) -> Tensor:
+    """The first output is left out."""
+    state, outputs = x[:, 0], []
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i])
+        outputs.append(state)
+    return torch.cat([x[:, :1], torch.stack(outputs[1:], 1)], 1)
+
+
 LOOPS = [
+    Case("a list without its first output", _cut_list, BOTH),
+    Case("states in a list", _last_of_a_list, BOTH),
+    Case("states in a list from the last", lambda m, x: _last_of_a_list(m, x, place=-1), frozenset({"batch"})),
     Case("two states and the first token", _two_states_and_the_first, BOTH),
     Case("two states and the last", lambda m, x: _two_states_and_the_first(m, x, kept=-1), frozenset({"batch"})),
     Case("a state of two steps before", _two_states, BOTH),
@@ -449,6 +469,43 @@ def _three_states(m: Program, x: Tensor) -> Tensor:
     return x + third[:, None]
 
 
+def _list_read_from_its_end_after(m: Program, x: Tensor) -> Tensor:
+    states = [x[:, 0]]
+    for i in range(x.shape[1]):
+        states.append(torch.tanh(states[-1] + x[:, i]))
+    return x + states[-2][:, None]
+
+
+def _list_read_far_from_its_end_after(m: Program, x: Tensor) -> Tensor:
+    """Of two recorded iterations, this would be the first state."""
+    states = [x[:, 0]]
+    for i in range(x.shape[1]):
+        states.append(torch.tanh(states[-1] + x[:, i]))
+    return torch.stack(states[1:], 1) + states[-3][:, None]
+
+
+def _two_left_out(m: Program, x: Tensor) -> Tensor:
+    state, outputs = x[:, 0], []
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + x[:, i])
+        outputs.append(state)
+    return torch.cat([x[:, :2], torch.stack(outputs[2:], 1)], 1)
+
+
+def _list_read_from_its_start(m: Program, x: Tensor) -> Tensor:
+    states = [x[:, 0]]
+    for i in range(x.shape[1]):
+        states.append(torch.tanh(states[i] + x[:, i]))
+    return torch.stack(states[1:], 1)
+
+
+def _three_of_a_list(m: Program, x: Tensor) -> Tensor:
+    states = [x[:, 0]] * 3
+    for i in range(x.shape[1]):
+        states.append(torch.tanh(states[-1] + states[-3] + x[:, i]))
+    return torch.stack(states[3:], 1)
+
+
 def _swapped(m: Program, x: Tensor) -> Tensor:
     """Two tensors that change places."""
     state, one, other = x[:, 0], x[:, 0] * 2, x[:, -1]
@@ -474,7 +531,8 @@ def _chosen_by_the_index(m: Program, x: Tensor) -> Tensor:
 
 
 NOT_OPEN = [
-    _swapped, _delayed_and_read_after, _chosen_by_the_index,
+    _two_left_out, _list_read_far_from_its_end_after, _list_read_from_its_end_after, _list_read_from_its_start,
+    _three_of_a_list, _swapped, _delayed_and_read_after, _chosen_by_the_index,
     _first_two_apart, _three_states, _counted, _branched, _sliced_list, _left_early, _changed_list, _last_of_the_body,
     _index_after, _list_of_parts, _level_before, _level_of_some, _level_after,
 ]  # fmt: skip

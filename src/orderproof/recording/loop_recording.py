@@ -111,9 +111,13 @@ class OpenRange:
         raise StopIteration
 
     def _described(self) -> dict[str, Any]:
-        return {
-            name: self._describe(value) for name, value in self.frame.f_locals.items() if name not in self.source.filled
-        }
+        local = self.frame.f_locals
+        found = {name: self._describe(value) for name, value in local.items() if name not in self.source.filled}
+        for name, places in self.source.read_from_end:
+            values = local.get(name)
+            last = values[: -places - 1 : -1] if type(values) is list and places else []
+            found |= {f"{name}[-{k}]": self._describe(value) for k, value in enumerate(last, 1)}
+        return found
 
     def _describe(self, value: Any, depth: int = 0) -> Any:
         """A value as text, numbers, terms, nodes and objects, so that those of two iterations can be compared."""
@@ -183,6 +187,10 @@ class OpenRange:
         for name in self.source.filled:
             values = self.frame.f_locals.get(name)
             before = self.filled_before[name]
+            if dict(self.source.left_out)[name] > before:
+                self.loops.recorded.refuse(
+                    f"a loop of open length fills {name}, of which the first values are left out"
+                )
             if type(values) is not list or len(values) != before + 2 or not all(isinstance(x, Tensor) for x in values):
                 self.loops.recorded.refuse(f"a loop of open length fills {name} with other values")
             first, second = (self.loops.current_node(x) for x in values[before:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from types import CodeType
@@ -27,13 +28,18 @@ class LoopSource:
     """A loop whose iterations run the same statements.
 
     Attributes:
-        filled: Names of lists to which each iteration appends one tensor, and which are read by `stack` only.
+        filled: Names of lists to which each iteration appends one tensor, and which are else read by `stack`, or from
+            their end.
+        read_from_end: The last elements of each that an iteration reads, as 2 of `name[-2]`.
+        left_out: The first elements of each that are not stacked, as 1 of `torch.stack(name[1:])`.
         own: Names that each iteration gives a value before it reads them, and that nothing reads outside of the loop.
 
     """
 
     filled: frozenset[str]
     own: frozenset[str] = frozenset()
+    read_from_end: tuple[tuple[str, int], ...] = ()
+    left_out: tuple[tuple[str, int], ...] = ()
 
 
 @cache
@@ -62,7 +68,13 @@ def loop_source(code: CodeType, line: int, *, over: Over = "range") -> LoopSourc
     filled = frozenset(str(_appended(n)) for n in appends)
     if len(filled) != len(appends) or not all(_is_only_filled(tree, loop, name) for name in filled):
         return None
-    return LoopSource(filled, _own_names(tree, loop))
+    ends = tuple((name, _most(place for _, place in _from_the_end(tree, name))) for name in filled)
+    left_out = tuple((name, _most(place for _, place in _without_the_first(tree, name))) for name in filled)
+    return LoopSource(filled, _own_names(tree, loop), ends, left_out)
+
+
+def _most(places: Iterable[int]) -> int:
+    return max(places, default=0)
 
 
 def _own_names(tree: ast.Module, loop: ast.For) -> frozenset[str]:
@@ -119,12 +131,49 @@ def _appended(statement: ast.stmt) -> str | None:
     return None
 
 
-def _is_only_filled(tree: ast.Module, loop: ast.For, name: str) -> bool:
-    """True if a list is made, filled by one statement of the loop, and then only stacked or joined."""
-    allowed: set[ast.Name] = set()
+def _without_the_first(tree: ast.Module, name: str) -> list[tuple[ast.Name, int]]:
+    """Where a list is stacked or joined without its first elements, `torch.stack(name[1:])`, and their number."""
+    found = []
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Name() as target], value=ast.List()):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="stack" | "cat"),
+                args=[
+                    ast.Subscript(
+                        value=ast.Name(id=own) as read,
+                        slice=ast.Slice(lower=ast.Constant(value=int() as count), upper=None, step=None),
+                    ),
+                    *_,
+                ],
+            ) if own == name:
+                found.append((read, count))
+    return found
+
+
+def _from_the_end(tree: ast.Module, name: str) -> list[tuple[ast.Name, int]]:
+    """Where an element of a list is read by its place from the end, `name[-2]`, and the place."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(
+                value=ast.Name(id=own) as read,
+                slice=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as place)),
+                ctx=ast.Load(),
+            ) if own == name:
+                found.append((read, place))
+    return found
+
+
+def _is_only_filled(tree: ast.Module, loop: ast.For, name: str) -> bool:
+    """True if a list is made, filled by one statement of the loop, and only read from its end, stacked or joined."""
+    inside = {n for statement in loop.body for n in ast.walk(statement)}
+    allowed = {read for read, place in _from_the_end(tree, name) if read in inside or place == 1}
+    allowed |= {read for read, _ in _without_the_first(tree, name) if read not in inside}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(
+                targets=[ast.Name() as target], value=ast.List() | ast.BinOp(left=ast.List(), op=ast.Mult())
+            ):
                 allowed.add(target)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 pairs = zip(targets, values, strict=False)
