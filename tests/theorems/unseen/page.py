@@ -65,6 +65,13 @@ Of the fourth round, attention and masks:
 - `future_by_indices_of_numpy`: as `indices_of_a_triangle`; at one length a write at known indices is a choice now.
 - `base_by_the_largest_position`: `int(tensor)` of positions.
 
+Of the fourth round, loops and filters:
+
+- `magnitude_of_the_mean_frequency_removed`: that the first frequency is a sum of all tokens. The rule of a transform
+  says that it reads its dimension by position.
+- `strided_tokens_of_long_segments`: that every second token of a padded segment is a token. The best position on the
+  diagonal was tried next to the formulas of the statement: of two that are enough, the first and stronger one is taken.
+
 `experts_choose_the_best_tokens`, `ranks_as_positions` and `nearest_neighbours_gathered` keep their law only where no
 two scores are equal: of equal scores `topk` and `argsort` choose by the index. Runs with two equal tokens, or with
 tokens at equal distances, violate the law. The truth was checked by runs without them, and the search draws none. So no
@@ -73,14 +80,17 @@ rule was written; the claims are to be called violated once a witness is searche
 Of the loops that are recorded for one length:
 
 - A tensor grows with the index (`cache_grown_token_by_token`, `cache_cut_to_a_window`, `rows_filled_in_a_loop`,
-  `attention_over_outputs_so_far`, `keys_of_slices_up_to_each_query`, `delta_rule_by_a_triangle`): a loop of open length
-  has one shape for all of its iterations.
+  `attention_over_outputs_so_far`, `keys_of_slices_up_to_each_query`, `delta_rule_by_a_triangle`,
+  `cache_of_sinks_and_recent_tokens`, `half_at_once_then_step_by_step`): a loop of open length has one shape for all of
+  its iterations.
 - The remainder of the index chooses a branch or a place in a list (`outputs_fed_back_at_some_steps`,
   `level_and_season_in_a_loop`, `chunks_of_a_stream_and_a_triangle`): iterations run other operators.
-- The last part is shorter than the others (`states_passed_between_chunks`, `weights_updated_for_each_chunk`). With
-  `F.pad` to a multiple of the size, as in `retention_by_chunks`, such a module has a theorem.
+- The last part is shorter than the others (`states_passed_between_chunks`, `weights_updated_for_each_chunk`,
+  `state_handed_from_chunk_to_chunk`). With `F.pad` to a multiple of the size, as in `retention_by_chunks` and
+  `segments_with_a_compressive_memory`, such a module has a theorem.
 - Lists are made of parts, by a comprehension or of the last outputs (`lstm_written_out`, `comprehension`,
   `bias_of_rotated_tables`, `last_three_outputs_fed_back`): only lists that a `for` statement fills are followed.
+- `associative_scan_by_halves`: the depth of its recursion depends on the number of tokens.
 - `indices_of_a_triangle`: `tril_indices` of n tokens has n (n + 1) / 2 places, which is no size of the logic."""
 LATER_ROUNDS = {  # the files of each round but the first
     "second round": {"caches", "experts", "positions", "spans", "states", "variants"},
