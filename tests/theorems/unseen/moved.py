@@ -55,7 +55,7 @@ def rows_rolled_by_the_number_of_pads(m: Parts, x: Tensor, mask: Tensor) -> Tens
     return _at(y, (torch.arange(t) - t + n) % t)
 
 
-@UNSEEN.add(masked=True, padding=True, batch=True)
+@UNSEEN.add(masked=True, batch=True, permutation=False)
 def rows_with_pads_in_front_flipped(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     front = (mask[:, :1] == 0)[..., None]
     h = m.gru(torch.where(front, x.flip(1), x))[0]
@@ -118,14 +118,14 @@ def flat_real_tokens_normalized_together(m: Parts, x: Tensor, mask: Tensor) -> T
     return torch.zeros_like(x).masked_scatter(mask[..., None].bool(), y)
 
 
-@UNSEEN.add(masked=True, padding=True, batch=True, causal=False, right=True)
+@UNSEEN.add(masked=True, padding=False, batch=True, causal=False)
 def real_part_reversed_and_back(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     t = x.shape[1]
     index = (mask.sum(1, keepdim=True) - 1 - torch.arange(t)) % t
     return m.o(_at(m.gru(_at(x, index))[0], index))
 
 
-@UNSEEN.add(masked=True, padding=False, batch=True, right=True)
+@UNSEEN.add(masked=True, padding=False, batch=True)
 def whole_row_reversed_and_back(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     return m.o(m.gru(x.flip(1))[0].flip(1) * mask[..., None])
 
@@ -166,7 +166,7 @@ def first_half_by_the_number_of_real_tokens(m: Parts, x: Tensor, mask: Tensor) -
     return m.o((x * weight[..., None]).sum(1) / half.clamp(min=1))
 
 
-@UNSEEN.add(masked=True, padding=True, batch=True, right=True)
+@UNSEEN.add(masked=True, padding=False, batch=True)
 def pads_repeat_the_last_real_token(m: Parts, x: Tensor, mask: Tensor) -> Tensor:
     i = torch.arange(x.shape[1])
     index = torch.where(mask.bool(), i, 0).cummax(1).values
