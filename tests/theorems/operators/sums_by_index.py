@@ -49,7 +49,30 @@ def _of_rows(m: Program, x: Tensor, mask: Tensor, shift: int = 0) -> Tensor:
     return largest.scatter_reduce(0, rows[:, None].expand(-1, WIDTH), kept, "amax")
 
 
+def _real_first(m: Program, x: Tensor, mask: Tensor, spare: int = 1) -> Tensor:
+    """Sums over real tokens that are written to the front; pads are written behind the row, or to its end."""
+    n = x.shape[1]
+    places = torch.where(mask.bool(), mask.cumsum(1) - 1, n - 1 + spare)[..., None].expand_as(x)
+    return x.new_zeros(x.shape[0], n + 1, WIDTH).scatter(1, places, m.first(x))[:, :n].cumsum(1)
+
+
+def _third(m: Program, x: Tensor, before: int) -> Tensor:
+    """Each token with the largest of a group of three before its own; as many groups as tokens."""
+    group = (torch.arange(x.shape[1]) // 3)[:, None].expand(x.shape)
+    best = torch.full_like(x, -2.0).scatter_reduce(1, group, m.first(x), "amax")
+    return x + torch.cat([x.new_zeros(x.shape[0], before, WIDTH), best], 1).gather(1, group)
+
+
 PROGRAMS = [
+    Case("real tokens written to the front", _real_first, frozenset({"padding", "batch"}),
+         masked=True),
+    Case("pads written to the last place", lambda m, x, a: _real_first(m, x, a, 0), IN_ROWS, masked=True),
+    Case("written over themselves", lambda m, x: m.second(x).scatter(
+        1, _of_tokens(x).expand(x.shape), m.first(x)), BOTH),
+    Case("written to the place before", lambda m, x: m.second(x).scatter(
+        1, (_of_tokens(x) - 1).clamp(min=0).expand(x.shape), m.first(x)), IN_ROWS),
+    Case("largest of the three before", lambda m, x: _third(m, x, 1), BOTH),
+    Case("largest of the own three", lambda m, x: _third(m, x, 0), IN_ROWS),
     Case("largest of each row", _of_rows, frozenset({"padding", "batch"}), masked=True, pooled=True),
     Case("largest of the row before", lambda m, x, a: _of_rows(m, x, a, 1), frozenset({"padding"}), masked=True,
          pooled=True),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, WHOLE, Cases, Fact, Predicates, index, is_whole
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.largest_scores import are_values_at
-from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite
+from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of
 from orderproof_recheck.mask_sizes import ordinary_limit
@@ -160,6 +160,10 @@ def scatter(step: Step) -> list[Derived]:
     places, source = given[0], given[1]
     if step.name == "scatter" and len(step.args) == 4 and isinstance(source, Fact) and isinstance(places, Fact):
         known = _of_scores(step, known, places, source)
+        if isinstance(places.value, Term) and not step.kwargs and _is_in_pairs(step):
+            (at_places,) = index_add(step)  # of the elements that come to an index, one is there
+            own = at_places.predicates
+            known = replace(known, same=some(known.same, own.same), ordinary=some(known.ordinary, own.ordinary))
     return [Derived(known if all(map(is_ordinary, numbers)) else replace(known, ordinary=FALSE))]
 
 
@@ -198,8 +202,13 @@ def reduced_writes(step: Step) -> list[Derived]:
 
 def _is_reduced_in_pairs(step: Step) -> bool:
     """True if each index has one element that is written, and those at one index are put together in any order."""
+    return step.name in ("scatter_add", "scatter_reduce") and _is_in_pairs(step)
+
+
+def _is_in_pairs(step: Step) -> bool:
+    """True if each index has one element that is written."""
     given = [step.argument(k, name) for k, name in ((0, "self"), (2, "index"), (3, "src"))]
-    if step.name not in ("scatter_add", "scatter_reduce") or not all(isinstance(x, Fact) for x in given):
+    if not all(isinstance(x, Fact) for x in given):
         return False
     fact, places, source = given
     dim = step.dim(step.argument(1, "dim"), len(fact.axes))

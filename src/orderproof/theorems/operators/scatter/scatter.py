@@ -42,7 +42,6 @@ IN_ANY_ORDER = {"scatter_add", "scatter_reduce"}
 INDEXED_WRITE = operators("index_copy", "index_fill")
 
 
-@SCATTER.open
 @INDEXED_WRITE.open
 def scatter(call: OpenOperation) -> OpenFact:
     """Elements written along one dimension."""
