@@ -48,6 +48,8 @@ class Cases:
 
     def where(self, test: Callable[[Any], bool]) -> Formula:
         """Where the number passes a test."""
+        if all(test(number) for _, number in self.pairs):
+            return TRUE
         return some(*(condition for condition, number in self.pairs if test(number)))
 
 

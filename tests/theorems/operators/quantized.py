@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -23,9 +25,19 @@ def by_channel(m: Program, x: Tensor, axis: int) -> Tensor:
     return torch.fake_quantize_per_channel_affine(m.first(x), scale, torch.zeros_like(scale).int(), axis, -128, 127)
 
 
+def attend_with(m: Program, x: Tensor, weights: Callable[[Tensor], Tensor]) -> Tensor:
+    """Causal attention whose weights are computed on from those of a softmax."""
+    scores = (m.first(x) @ m.second(x).mT).masked_fill(torch.ones(x.shape[1], x.shape[1]).triu(1).bool(), -1e9)
+    return weights(scores.softmax(-1)) @ m.third(x)
+
+
 PROGRAMS = [
+    Case("weights of eight bits", lambda m, x: attend_with(m, x, lambda w: (w * 255).round() / 255), CAUSAL),
+    Case("weights rounded down", lambda m, x: attend_with(m, x, lambda w: (w * 255).trunc().floor()), CAUSAL),
+    Case("weights one step higher", lambda m, x: attend_with(m, x, lambda w: (w * 255 + 1).floor()),
+         frozenset({"batch"})),
     Case("rounded", lambda m, x: torch.fake_quantize_per_tensor_affine(m.first(x), 0.1, 3, -128, 127), CAUSAL),
     Case("rounded by a parameter", lambda m, x: by_tensor(m, x, m.sink.exp()), CAUSAL),
     Case("rounded by the largest", lambda m, x: by_tensor(m, x, m.first(x).abs().amax() / 127), frozenset()),
     Case("rounded by features", lambda m, x: by_channel(m, x, 2), CAUSAL),
-]
+]  # fmt: skip

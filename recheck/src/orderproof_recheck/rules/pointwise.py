@@ -19,7 +19,19 @@ from orderproof_recheck.facts import (
     predicates_of,
     product_of,
 )
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
+from orderproof_recheck.logic.formulas import (
+    FALSE,
+    TRUE,
+    Formula,
+    at_most,
+    every,
+    holds,
+    if_else,
+    implies,
+    less,
+    opposite,
+    some,
+)
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, apply, integer
 from orderproof_recheck.mask_sizes import finite_scores, mask_limit, max_scale, ordinary_limit
@@ -33,7 +45,8 @@ from orderproof_recheck.steps import Derived, Step
 
 ZERO_TO_ZERO = frozenset({
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
-    "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num",
+    "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num", "round", "floor", "ceil",
+    "trunc", "sgn", "atan",
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
@@ -45,11 +58,11 @@ FINITE_AT_ZERO = frozenset({
 })  # fmt: skip
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 OTHERS = frozenset({
-    "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
-    "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
+    "pow", "rsqrt", "log", "log2", "reciprocal", "eq", "ne", "lt", "le", "gt", "ge",
+    "remainder", "floor_divide", "fmod", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
-    "polar", "complex", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
-    "acos", "atan", "tan", "sinh", "cosh",
+    "polar", "complex", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "asin", "erfinv",
+    "acos", "tan", "sinh", "cosh",
 })  # fmt: skip
 
 TWO_OPERANDS = frozenset({
@@ -79,6 +92,7 @@ def pointwise(step: Step) -> list[Derived]:
     common = promoted([1 if isinstance(x, Term) else x for x in arguments]) if len(arguments) == 2 else None
     if all(v is not None and not _wraps(v, common) for v in values):
         value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs, common)
+        value = _rest_of_a_size(step, values) if value is None else value
     if value is not None:
         _check_operands(step, arguments, elements)
         return [Derived.of_value(value, step.claim.dtype)]
@@ -107,6 +121,19 @@ def _of_elements(step: Step, arguments: Sequence[Any], elements: Sequence[Fact])
         return Derived(replace(found, same=some(elements[0].same, found.zero)))
     same = some(every(*(x.same for x in elements)), _endless(step, elements))
     return Derived(replace(found, same=same))
+
+
+def _rest_of_a_size(step: Step, values: Sequence[Value | None]) -> Term | None:
+    """The remainder of an integer and an open size; None if the size may have to be left out more than once."""
+    if step.name != "remainder" or len(values) != 2 or step.claim.dtype not in INTEGER_LIMITS:
+        return None
+    number, size = (as_integer(v) for v in values if v is not None)
+    if number is None or size is None or size.is_integer:
+        return None
+    bounds = every(at_most(1, size), at_most(size * -1, number), less(number, size * 2))
+    if not step.holds(bounds, step.claim.sizes):
+        return None
+    return if_else(less(number, 0), number + size, if_else(less(number, size), number, number - size))
 
 
 def _negative(value: Cases) -> Cases:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import torch
 
-from orderproof.logic.terms import Formula, Term
+from orderproof.logic.rewriting import Substitution
+from orderproof.logic.terms import TRUE, Apply, Term, apply, at_most, equal, implication, less
 from orderproof.theorems.facts.extreme_places import ExtremePlace
 from orderproof.theorems.facts.integer_values import as_integer, whole_number
 from orderproof.theorems.facts.numbers import WHOLE
-from orderproof.theorems.facts.open_fact import Cases, OpenFact, index
-from orderproof.theorems.facts.whole_rows import WholeRow
+from orderproof.theorems.facts.open_fact import Axes, Cases, OpenFact, axis_variable, index
+from orderproof.theorems.facts.sorted_places import SortedPlace
+from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.open_operation import OpenOperation
 
+SORTS = {"sort", "argsort"}
 SIGNS = {"argmax": 1, "argmin": -1, "max": 1, "min": -1, "amax": 1, "amin": -1}
 
 
 def note_place(call: OpenOperation) -> None:
-    """Keep what is known of the index of an extreme number, or of a whole row, under the name of its node."""
+    """Keep what is known of the index of an extreme number, or of sorted ones, under the name of the node."""
     call.context.places.pop(call.node.name, None)
-    found = _place(call) or _whole_row(call)
+    found = _sorted(call) if call.name in SORTS else _place(call)
     if found is not None:
         call.context.places[call.node.name] = found
 
@@ -40,18 +43,40 @@ def _place(call: OpenOperation) -> ExtremePlace | None:
     return ExtremePlace(call.node.name, as_integer(value), axis, others, fact.sizes[axis], SIGNS[call.name])
 
 
-def _whole_row(call: OpenOperation) -> WholeRow | None:
-    """If all, or any, of the known booleans of a row are true."""
-    given = call.argument(1, "dim")
-    if call.name not in ("all", "any") or call.context.loops or type(given) is not int or call.rank < 2:
+def _sorted(call: OpenOperation) -> SortedPlace | None:
+    fact = call.operand
+    if call.context.loops or not call.rank or fact.same is not TRUE:
         return None
-    fact, dim = call.operand, given % call.rank
-    if not isinstance(fact.value, Formula) or len(fact.dims[dim]) != 1:
+    dim, axes = call.dim(1, default=-1), fact.sizes
+    if len(fact.dims[dim]) != 1:
         return None
-    axis, sizes = fact.first_axis(dim), fact.sizes
-    others = tuple(k for k in range(len(sizes)) if k != axis)
-    own = tuple(place for place, k in enumerate(others) if sizes[k] is sizes[axis])
-    return WholeRow(call.node.name, fact.value, axis, others, own, sizes[axis], call.name == "all")
+    axis = fact.first_axis(dim)
+    falls = call.argument(2, "descending", False)
+    is_order = not falls and isinstance(fact.value, Term) and _is_order(call.context, fact.value, axis, axes)
+    return SortedPlace(call.node.name, axis, axes, fact.value if is_order else None)  # type: ignore[arg-type]
+
+
+def _is_order(context: Context, numbers: Term, axis: int, sizes: Axes) -> bool:
+    """True if the numbers of each row along an axis are 0, 1, ... in some order."""
+    ((atom, factor), *others) = numbers.summands or ((None, 0),)
+    if isinstance(atom, Apply) and factor == 1 and not others and not numbers.constant:
+        before, own = context.places.get(atom.name), tuple(index(k) for k in range(len(sizes)))
+        return isinstance(before, SortedPlace) and (before.axis, before.sizes, own) == (axis, sizes, atom.parts[1])
+    other = Substitution({axis_variable(axis): index(len(sizes))}).term(numbers)
+    inside = at_most(0, numbers) & less(numbers, sizes[axis])
+    once = implication(equal(numbers, other), equal(index(axis), index(len(sizes))))
+    return context.proves(inside, sizes) and context.proves(once, (*sizes, sizes[axis]))
+
+
+def sorted_facts(call: OpenOperation) -> tuple[OpenFact, OpenFact] | None:
+    """The facts about the sorted elements of rows that both runs have, and about their indices; None of others."""
+    place, fact = call.context.places.get(call.node.name), call.operand
+    if not isinstance(place, SortedPlace):
+        return None
+    own = [index(k) for k in range(len(place.sizes))]
+    at = apply(place.name, *own)
+    elements = fact.at(fact.dims, [at if k == place.axis else one for k, one in enumerate(own)])
+    return elements, OpenFact(fact.dims, torch.int64, value=at)
 
 
 def extreme_facts(call: OpenOperation) -> tuple[OpenFact, OpenFact] | None:

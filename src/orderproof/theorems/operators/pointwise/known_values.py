@@ -15,7 +15,19 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conditional, conjunction, maximum, minimum
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    as_term,
+    at_most,
+    conditional,
+    conjunction,
+    less,
+    maximum,
+    minimum,
+)
 from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.integer_values import (
     as_integer,
@@ -56,15 +68,19 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
     if len(exact) == len(known):
         if not _fit_the_operator(call, operands, exact):
             return None
-        if call.name in CONVERTS:
-            found = converted_value(exact[0], call.dtype)
-        elif call.name == "masked_fill":
-            found = integer_value("where", [exact[1], exact[2], exact[0]], call.dtype, {})
-        else:
-            found = integer_value(call.name, exact, call.dtype, call.node.kwargs)
+        found = _rest_of_a_size(call, operands, exact) or _exact(call, exact)
         if found is not None:
             return found
     return _by_cases(call, operands)
+
+
+def _exact(call: OpenOperation, values: Sequence[Term | Formula]) -> Term | Formula | None:
+    """The value of an operator on integers and booleans."""
+    if call.name in CONVERTS:
+        return converted_value(values[0], call.dtype)
+    if call.name == "masked_fill":
+        return integer_value("where", [values[1], values[2], values[0]], call.dtype, {})
+    return integer_value(call.name, values, call.dtype, call.node.kwargs)
 
 
 def _clamped(value: Value | None, low: Any, high: Any) -> Term | None:
@@ -73,6 +89,17 @@ def _clamped(value: Value | None, low: Any, high: Any) -> Term | None:
         return None
     value = value if low is None else maximum(value, as_term(int(low)))
     return value if high is None else minimum(value, as_term(int(high)))
+
+
+def _rest_of_a_size(call: OpenOperation, operands: Operands, values: Sequence[Term | Formula]) -> Term | None:
+    """The remainder of an integer and an open size, as of places in a row that is rolled: the size is left out once."""
+    if call.name != "remainder" or len(values) != 2 or call.dtype not in INTEGERS:
+        return None
+    number, size = map(as_integer, values)
+    bounds = at_most(1, size) & at_most(-size, number) & less(number, size * 2)
+    if size.is_constant or not call.context.proves(bounds, operands.facts[0].sizes):
+        return None
+    return conditional(less(number, 0), number + size, conditional(less(number, size), number, number - size))
 
 
 def _literal(value: Any) -> Value | None:

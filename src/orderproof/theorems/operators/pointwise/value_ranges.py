@@ -25,7 +25,8 @@ from orderproof.theorems.walks.operation import operator_of
 
 _KEEPS_ZERO = {
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf",
-    "hardswish", "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num",
+    "hardswish", "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num", "round",
+    "floor", "ceil", "trunc", "sgn", "atan",
 }  # fmt: skip
 
 
