@@ -42,7 +42,6 @@ Of the third round, with what each would need; no rule was tried for these:
 
 - `positions_counted_before_the_mask`: a running sum from the end, of which what later keys add cancels in the softmax.
 - `two_strongest_real_tokens`: that a place among the largest has a weight of zero where it is that of a pad.
-- `last_valid_value_filled_forward`: that an index by `cummax` of places is no later place.
 - `gru_of_packed_rows`: a packed sequence, whose lengths are numbers.
 - `nearest_earlier_neighbours`: that a place among the nearest has a weight of zero where it is that of a later token.
 - `rows_compared_with_each_other` violates its law; its output has two axes of rows, and the audit asks which it is.

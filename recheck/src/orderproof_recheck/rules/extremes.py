@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from orderproof_recheck.extreme_places import ExtremePlace, SortedPlace
-from orderproof_recheck.facts import WHOLE, Axes, Cases, Fact, axis, index, whole_number
+from orderproof_recheck.facts import WHOLE, Axes, Cases, Fact, axis, index, product_of, whole_number
+from orderproof_recheck.limits import OF_A_RUN
 from orderproof_recheck.logic.formulas import TRUE, Formula, at_most, equal, every, if_else, less, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, apply, integer
+from orderproof_recheck.places_of_a_run import IndexInRow, RunningExtreme
 from orderproof_recheck.rules.movement import ONE
 from orderproof_recheck.steps import Derived, Step
 from orderproof_recheck.whole_rows import WholeRow
 
+RUNNING = ("cummax", "cummin")
 SORTS = ("sort", "argsort")
 SIGNS = {"argmax": 1, "argmin": -1, "max": 1, "min": -1, "amax": 1, "amin": -1}
 
@@ -25,6 +30,34 @@ def note_place(step: Step) -> None:
         if found is not None:
             setting.places[step.node] = found
             setting.functions.add(step.node)
+            return
+    _note_place_of_a_run(step)
+
+
+def _note_place_of_a_run(step: Step) -> None:
+    setting, function = step.setting, f"{step.node}{OF_A_RUN}"
+    setting.places.pop(function, None)
+    fact = step.args[0] if step.args else None
+    if setting.loops.active is not None or not isinstance(fact, Fact) or not fact.axes:
+        return
+    if step.name in ("argmax", "argmin") and (dim := _dim(step, len(fact.axes))) is not None:
+        setting.places[function] = IndexInRow(function, product_of(fact.axes[dim]))
+    if step.name in RUNNING:
+        dim = step.dim(step.argument(1, "dim"), len(fact.axes))
+        value = fact.of_a_run if fact.value is None else fact.value
+        if len(fact.axes[dim]) == 1:
+            row, own = sum(len(axes) for axes in fact.axes[:dim]), tuple(axis(k) for k in range(len(fact.sizes)))
+            numbers = value if isinstance(value, Term) else None
+            step.running = RunningExtreme(function, row, numbers, own)
+
+
+def note_part_of_running(step: Step, whole: Fact, part: int) -> None:
+    """Keep with the setting what is known in one run of a part of a running maximum."""
+    one, function = whole.running, f"{step.node}{OF_A_RUN}"
+    step.setting.places.pop(function, None)
+    if one is not None and step.setting.loops.active is None and (part == 1 or one.numbers is not None):
+        numbers = one.numbers if part == 0 else None
+        step.setting.places[function] = replace(one, function=function, numbers=numbers)
 
 
 def _sorted(step: Step) -> SortedPlace | None:

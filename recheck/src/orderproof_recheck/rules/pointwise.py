@@ -254,12 +254,17 @@ def _clamped(step: Step) -> Derived:
     bounds = [x for x in (low, high) if x is not None]
     if any(isinstance(x, Fact) for x in bounds):
         return _clamped_by_tensors(step, [step.fact(0), *(x for x in bounds if isinstance(x, Fact))])
-    whole = [int(x) for x in bounds if type(x) is int or is_whole(x)]
-    if len(whole) == len(bounds) and isinstance(fact.value, Term):
+    of_sizes = step.claim.dtype in ("int64", "int32")
+    terms = {
+        x: x if isinstance(x, Term) else integer(int(x))
+        for x in bounds
+        if type(x) is int or is_whole(x) or (of_sizes and isinstance(x, Term))
+    }
+    if all(x in terms for x in bounds) and isinstance(fact.value, Term):
         value: Value | None = fact.value
         for name, bound in (("maximum", low), ("minimum", high)):
             if bound is not None and value is not None:
-                value = value_of_operator(name, [value, integer(int(bound))], step.claim.dtype, {})
+                value = value_of_operator(name, [value, terms[bound]], step.claim.dtype, {})
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
     inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.fx import Node
 
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.terms import TRUE, Apply, Term, apply, at_most, equal, implication, less
@@ -10,10 +11,14 @@ from orderproof.theorems.facts.extreme_places import ExtremePlace
 from orderproof.theorems.facts.integer_values import as_integer, whole_number
 from orderproof.theorems.facts.numbers import WHOLE
 from orderproof.theorems.facts.open_fact import Axes, Cases, OpenFact, axis_variable, index
+from orderproof.theorems.facts.places_of_a_run import IndexInRow, RunningExtreme
 from orderproof.theorems.facts.sorted_places import SortedPlace
 from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.open_operation import OpenOperation
+from orderproof.theorems.walks.overflow import OF_A_RUN
+from orderproof.theorems.walks.values_of_a_run import value_of_a_run
 
+RUNNING = {"cummax", "cummin"}
 SORTS = {"sort", "argsort"}
 SIGNS = {"argmax": 1, "argmin": -1, "max": 1, "min": -1, "amax": 1, "amin": -1}
 
@@ -21,9 +26,26 @@ SIGNS = {"argmax": 1, "argmin": -1, "max": 1, "min": -1, "amax": 1, "amin": -1}
 def note_place(call: OpenOperation) -> None:
     """Keep what is known of the index of an extreme number, or of sorted ones, under the name of the node."""
     call.context.places.pop(call.node.name, None)
+    call.context.places.pop(f"{call.node.name}{OF_A_RUN}", None)
     found = _sorted(call) if call.name in SORTS else _place(call)
     if found is not None:
         call.context.places[call.node.name] = found
+    elif call.name in ("argmax", "argmin") and type(dim := call.argument(1, "dim")) is int and not call.context.loops:
+        name = f"{call.node.name}{OF_A_RUN}"
+        call.context.places[name] = IndexInRow(name, call.operand.shape[dim % max(call.rank, 1)])
+
+
+def note_running_place(call: OpenOperation, node: Node, part: int) -> None:
+    """Keep what is known in one run of a part of a running maximum, which has a node of its own."""
+    name = f"{node.name}{OF_A_RUN}"
+    call.context.places.pop(name, None)
+    fact = call.fact(call.node.args[0])
+    if call.name not in RUNNING or call.context.loops or not fact.dims:
+        return
+    dim, value = call.dim(1), value_of_a_run(call, call.node.args[0])  # type: ignore[arg-type]
+    if len(fact.dims[dim]) == 1 and (part == 1 or isinstance(value, Term)):
+        numbers = value if part == 0 and isinstance(value, Term) else None
+        call.context.places[name] = RunningExtreme(name, fact.first_axis(dim), numbers)
 
 
 def _place(call: OpenOperation) -> ExtremePlace | None:

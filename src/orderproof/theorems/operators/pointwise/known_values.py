@@ -57,7 +57,7 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
     if call.name in KEEPS:
         return operands.facts[0].value
     if call.name in ("clamp", "clip") and call.dtype in WHOLE:
-        return _clamped(operands.facts[0].value, call.argument(1, "min"), call.argument(2, "max"))
+        return _clamped(operands.facts[0].value, call.argument(1, "min"), call.argument(2, "max"), call.dtype)
     if call.name == "eq" and (whole := _is_whole_count(call, operands)) is not None:
         return whole
     known = [operands.fact(x).value if isinstance(x, Node) else _literal(x) for x in operands.arguments]
@@ -83,12 +83,19 @@ def _exact(call: OpenOperation, values: Sequence[Term | Formula]) -> Term | Form
     return integer_value(call.name, values, call.dtype, call.node.kwargs)
 
 
-def _clamped(value: Value | None, low: Any, high: Any) -> Term | None:
-    """An integer between two others, each of which may be missing."""
-    if not isinstance(value, Term) or not all(x is None or type(x) is int or is_whole(x) for x in (low, high)):
+def _clamped(value: Value | None, low: Any, high: Any, dtype: torch.dtype) -> Term | None:
+    """An integer between two others, each of which may be missing, or a size."""
+    least, greatest = (None if x is None else _bound(x, dtype) for x in (low, high))
+    if not isinstance(value, Term) or (least is None) != (low is None) or (greatest is None) != (high is None):
         return None
-    value = value if low is None else maximum(value, as_term(int(low)))
-    return value if high is None else minimum(value, as_term(int(high)))
+    value = value if least is None else maximum(value, least)
+    return value if greatest is None else minimum(value, greatest)
+
+
+def _bound(number: Any, dtype: torch.dtype) -> Term | None:
+    if isinstance(number, Term):
+        return number if dtype in (torch.int64, torch.int32) else None
+    return as_term(int(number)) if type(number) is int or is_whole(number) else None
 
 
 def _rest_of_a_size(call: OpenOperation, operands: Operands, values: Sequence[Term | Formula]) -> Term | None:
