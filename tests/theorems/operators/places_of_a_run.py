@@ -64,9 +64,9 @@ MUTANTS = [
     ),
     *mutants_of(
         "theorems.operators.lookup.indexing",
-        M("no_index_of_a_run", "negation(equal(_from_start(call, at.value, common.axes[along][0], at.sizes), place))",
+        M("no_index_of_a_run", "negation(equal(from_start(call, at.value, common.axes[along][0], at.sizes), place))",
           "~FALSE", program="token after the last marked one"),
-        M("runs_count_from_the_start", "_from_start(call, at.value, common.axes[along][0], at.sizes)",
+        M("runs_count_from_the_start", "from_start(call, at.value, common.axes[along][0], at.sizes)",
           "at.value",
           program="a token before, or from the end"),
     ),

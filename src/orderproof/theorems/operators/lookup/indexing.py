@@ -106,7 +106,7 @@ def lookup(call: OpenOperation) -> OpenFact:
         (axis,) = common.indices(f"chosen {d}")
         (variable,) = axis.variables
         if isinstance(at.value, Term):
-            substitution[variable] = _from_start(call, at.value, size_of(fact.dims[d]), placed.sizes)
+            substitution[variable] = from_start(call, at.value, size_of(fact.dims[d]), placed.sizes)
         else:
             unknown = True
             elsewhere |= not_chosen(call, common, found.chosen[d][0], labels, f"chosen {d}")
@@ -129,7 +129,7 @@ def moved_lookup(call: MovedOperation) -> MovedFact:
     return call.combined([(fact, found.whole), *chosen], found.result)
 
 
-def _from_start(call: OpenOperation, value: Term, size: Term, sizes: tuple[Term, ...]) -> Term:
+def from_start(call: OpenOperation, value: Term, size: Term, sizes: tuple[Term, ...]) -> Term:
     """An index counted from the start: negative ones count from the end."""
     if call.name in FROM_START or call.context.proves(at_most(0, value), sizes):
         return value
@@ -145,7 +145,7 @@ def not_chosen(call: OpenOperation, common: Frame, node: Node, labels: Labels, a
     (place,) = common.indices(along)
     if not isinstance(at.value, Term):
         return FALSE
-    return negation(equal(_from_start(call, at.value, common.axes[along][0], at.sizes), place))
+    return negation(equal(from_start(call, at.value, common.axes[along][0], at.sizes), place))
 
 
 def of_any(
