@@ -373,8 +373,10 @@ def _divisors(name: str, arguments: Sequence[Any], elements: Sequence[Fact]) -> 
     """Where no operand has a value near which the result is no ordinary number."""
     if name in FINITE_AT_ZERO or name in COMPARISONS:
         return []
-    if name == "floor_divide" or (name == "pow" and not isinstance(arguments[0], Fact)):
-        return [_can_divide(elements[1 if name == "floor_divide" else 0]), *map(_not_zero, elements)]
+    if name == "pow":  # any number to the power of zero is one
+        return [(_not_zero if isinstance(arguments[0], Fact) else _can_divide)(elements[0])]
+    if name == "floor_divide":
+        return [_can_divide(elements[1]), *map(_not_zero, elements)]
     return [_not_zero(x) for x in elements]
 
 

@@ -34,8 +34,7 @@ from orderproof.logic.terms import (
 )
 from orderproof.theorems.facts.extreme_places import KnownPlace, known_of_places
 from orderproof.theorems.facts.open_fact import Axes, axis_variable, index
-from orderproof.theorems.facts.whole_rows import WholeRow
-from orderproof.theorems.statement import TOKENS, PrefixSum
+from orderproof.theorems.statement import TOKENS, PrefixSum, token_places
 
 LARGE = 200  # nodes of a formula whose own parts are tried before what the statement suggests
 MOST_PARTS = 32  # of a formula that are tried
@@ -199,9 +198,9 @@ class Context:
         kept = [*((index(k), sizes[k]) for k in range(first_bound)), *self.loops]
         atoms = self._atoms(kept)
         yield from _conjunctions(atoms)
-        for spare in _no_spare_element(kept):
-            yield spare
-            yield from (spare & atom for atom in atoms)
+        for inside in self._inside(kept):
+            yield inside
+            yield from (inside & atom for atom in atoms)
         yield from _whole_groups(body, bound, [place for place, _ in kept])
         for k in range(first_bound, len(sizes)):  # the body on the diagonal: a token keeps what it has itself
             if axis_variable(k) in body.variables:
@@ -231,17 +230,17 @@ class Context:
 
     def _atoms(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
         """The formulas that the statement suggests for indices (index, size of its axis)."""
-        padded = [(place, TOKENS) for place, size in places if size.is_constant and size.constant in self.padded]
-        return list(dict.fromkeys(self.candidates([*places, *padded])))
+        return list(dict.fromkeys(self.candidates([*places, *self._padded(places)])))
 
+    def _padded(self, places: Sequence[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
+        """Indices of an axis of constant size that may be those of tokens."""
+        return [(place, TOKENS) for place, size in places if size.is_constant and size.constant in self.padded]
 
-def _no_spare_element(places: Iterable[tuple[Term, Term]]) -> Iterator[Formula]:
-    """That an index is that of a token, along axes that have a few more elements: the last ones, or the first."""
-    for place, size in places:
-        more = size - TOKENS
-        if more.is_constant and more.constant > 0:
-            yield less(place, TOKENS)
-            yield at_most(more, place)
+    def _inside(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
+        """That the places of tokens are those of tokens, along axes that may have a few more elements."""
+        more = [pair for pair in places if pair[1] is not TOKENS]
+        tokens = dict.fromkeys(token_places([*more, *self._padded(places)]))
+        return [formula for token in tokens for formula in (less(token, TOKENS), at_most(0, token))]
 
 
 def _whole_groups(body: Formula, bound: AbstractSet[Variable], places: Sequence[Term]) -> Iterator[Formula]:
