@@ -15,6 +15,7 @@ from orderproof_recheck.facts import (
     Fact,
     Predicates,
     Value,
+    index,
     is_whole,
     predicates_of,
     product_of,
@@ -96,6 +97,8 @@ def pointwise(step: Step) -> list[Derived]:
     if value is not None:
         _check_operands(step, arguments, elements)
         return [Derived.of_value(value, step.claim.dtype)]
+    if name == "where" and (partly := _partly_known(step, *elements)) is not None:
+        return [Derived.of_value(partly, step.claim.dtype)]
     if name == "where":
         step.endless = _endless_choice(*elements)
         return [_chosen(*elements)]
@@ -217,6 +220,25 @@ def _is_whole_count(step: Step, arguments: Sequence[Any]) -> Formula | None:
             if isinstance(arguments[1], Term | int) and step.term(arguments[1]) is total:
                 return holds(f"all of {name}")
     return None
+
+
+def _partly_known(step: Step, condition: Fact, first: Fact, second: Fact) -> Term | None:
+    """The claimed value of integers of which one choice is known, and the others are a new function of the indices."""
+    claim, test = step.claim, condition.value
+    taken = step.node in step.setting.functions or step.setting.loop_indices
+    if claim.dtype not in INTEGER_LIMITS or not isinstance(test, Formula) or taken:
+        return None
+    new, value = apply(step.node, *(index(k) for k in range(len(claim.sizes)))), None
+    if isinstance(first.value, Term) and second.value is None:
+        value = if_else(test, first.value, new)
+    elif isinstance(second.value, Term) and first.value is None:
+        value = if_else(test, new, second.value)
+    if value is None or claim.value is not value:
+        return None
+    known = _chosen(condition, first, second).predicates
+    step.need(every(known.same, known.ordinary), "its value is not the same in both runs", claim.sizes)
+    step.setting.functions.add(step.node)
+    return value
 
 
 def _chosen(condition: Fact, first: Fact, second: Fact) -> Derived:
