@@ -64,12 +64,13 @@ def _third(m: Program, x: Tensor, before: int) -> Tensor:
     return x + torch.cat([x.new_zeros(x.shape[0], before, WIDTH), best], 1).gather(1, group)
 
 
-def _classes(m: Program, x: Tensor, reduce: str, seen: int = 0) -> Tensor:
+def _classes(m: Program, x: Tensor, reduce: str, seen: int = 0, *, with_own: bool = True) -> Tensor:
     """Each token with its weights of the tokens of each class, of which later ones weigh nothing."""
     b, n, _ = x.shape
     weights = (m.first(x) @ m.second(x).mT).tril(seen)
     to = _kinds(x)[:, None].expand(b, n, n)
-    return m.first(x) + x.new_full((b, n, 2), -99.0).scatter_reduce(2, to, weights, reduce).sum(-1, keepdim=True)
+    own = x.new_full((b, n, 2), -99.0)
+    return m.first(x) + own.scatter_reduce(2, to, weights, reduce, include_self=with_own).sum(-1, keepdim=True)
 
 
 def _put(m: Program, x: Tensor, places: Tensor, rows: Tensor | None = None, *, add: bool = True) -> Tensor:
@@ -93,6 +94,7 @@ def _kinds(x: Tensor) -> Tensor:
 PROGRAMS = [
     Case("weights added at classes", lambda m, x: _classes(m, x, "sum"), BOTH),
     Case("weights added at classes, one too far", lambda m, x: _classes(m, x, "sum", 1), IN_ROWS),
+    Case("weights of classes in place of others", lambda m, x: _classes(m, x, "sum", with_own=False), IN_ROWS),
     Case("largest weight of each class", lambda m, x: _classes(m, x, "amax"), IN_ROWS),
     Case("put at the own place", lambda m, x: _put(m, x, torch.arange(x.shape[1])), BOTH),
     Case("put at the own place, in place of others", lambda m, x: _put(
@@ -148,7 +150,9 @@ MUTANTS = mutants_of(
       program="largest of the row before", quick=True),
     M("indices_that_differ", "disjunction(placed & term.same, elsewhere, vanishes)",
       "disjunction(term.same, elsewhere, vanishes)", program="counts in a row by class"),
-    M("zeros_that_are_compared", "term.ranges().zero if adds else FALSE", "term.ranges().zero",
+    M("zeros_count_where_nothing_was", "call.argument(5, 'include_self', True) is True", "True",
+      program="weights of classes in place of others"),
+    M("zeros_that_are_compared", "term.ranges().zero if _adds(call) else FALSE", "term.ranges().zero",
       program="largest weight of each class", quick=True),
     M("what_was_there_does_not_count", "conjunction(base.same, agrees)", "agrees", program="sums over others"),
     M("places_from_the_start", "from_start(call, at.value, common.axes[d][0], base.sizes)", "at.value",

@@ -38,7 +38,9 @@ def index_add(step: Step) -> list[Derived]:
     at = [row if d == dim else x for d, x in enumerate(own)]
     place = read(places, at if of_each else [row], step.equal)
     elsewhere = FALSE if not isinstance(place.value, Term) else opposite(equal(place.value, single(step, dim)))
-    sums = step.name in ("index_add", "scatter_add") or step.argument(4, "reduce") == "sum"
+    sums = step.name in ("index_add", "scatter_add")
+    if step.name == "scatter_reduce":  # without what was there, a zero counts
+        sums = step.argument(4, "reduce") == "sum" and step.argument(5, "include_self", True) is True
     return [_from_all(read(fact, own, step.equal), read(source, at, step.equal), place.same, elsewhere, sums=sums)]
 
 

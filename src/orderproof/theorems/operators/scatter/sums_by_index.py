@@ -4,8 +4,9 @@ Lemma. Let S[s] = A[s] + sum of B[t] over all t with P[t] = s. S[s] agrees in bo
 for each t with P[t] = s. Where P is a known function of t, as t // 4, that are a few tokens. The same is true of their
 product, their mean and the largest of them. P may have all dimensions of B: each element has an index of its own.
 The same is true of `scatter`: S[s] is A[s], or one of these B[t]; which one follows from P, that both runs have.
-Where P[t] is not known, S[s] agrees if P[t] and B[t] do for each t. A sum also does where B[t] is zero in both runs,
-whatever P[t] is. Several P, one for each of some dimensions, are an index together: an element is elsewhere if one is.
+Where P[t] is not known, S[s] agrees if P[t] and B[t] do for each t. A sum to which A[s] belongs also does where B[t] is
+zero in both runs, whatever P[t] is. Several P, one for each of some dimensions, are an index together: an element is
+elsewhere if one of them is.
 
 Machine-checked (proofs/symbolic/steps.v): contraction_step, reduction_step.
 """
@@ -114,8 +115,7 @@ def _from_all(
         elsewhere: Where it is known to come to another index.
 
     """
-    adds = call.name in ADDS or call.argument(4, "reduce") == "sum" or call.argument(3, "accumulate") is True
-    vanishes = term.ranges().zero if adds else FALSE
+    vanishes = term.ranges().zero if _adds(call) else FALSE
     first_bound = sum(len(common.axes[label]) for label in own)
     agrees = disjunction(placed & term.same, elsewhere, vanishes)
     same = call.context.for_all(conjunction(base.same, agrees), base.sizes, first_bound)
@@ -123,6 +123,13 @@ def _from_all(
     loose = loose if beyond_ordinary(call.node.kwargs.get("alpha", 1)) is FALSE else ~FALSE
     unbounded = FALSE if loose is FALSE else ~call.context.for_all(~loose, base.sizes, first_bound)
     return OpenFact(tuple(common.axes[label] for label in own), call.dtype, same, unbounded=unbounded)
+
+
+def _adds(call: OpenOperation) -> bool:
+    """True if elements are added to what was there, so that a zero changes nothing wherever it comes to."""
+    if call.name == "scatter_reduce":
+        return bool(call.argument(4, "reduce") == "sum" and call.argument(5, "include_self", True) is True)
+    return call.name in ADDS or call.argument(3, "accumulate") is True
 
 
 @INDEX_PUT.open
