@@ -41,13 +41,14 @@ def _case(name: str, function: object, *laws: str, least: int = 2) -> Case:
 
 
 PROGRAMS = [
-    Case("real tokens of windows", _real_in_windows, frozenset({"padding", "batch"}), masked=True),
-    Case("pads of windows", lambda m, x, a: _real_in_windows(m, x, 1 - a), frozenset({"batch"}), masked=True),
+    Case("real tokens of windows", _real_in_windows, frozenset({"padding", "batch"}), masked=True, least=5),
+    Case("pads of windows", lambda m, x, a: _real_in_windows(m, x, 1 - a), frozenset({"batch"}), masked=True, least=5),
     Case(
         "real tokens of windows from the end",
         lambda m, x, a: _real_in_windows(m, x, a.flip(1)),
         frozenset({"batch"}),
         masked=True,
+        least=5,
     ),
     _case("first token repeated in front", lambda m, x: _windows(m, x, "replicate"), "causal", "batch"),
     _case("last token repeated at the end", lambda m, x: _windows(m, x, "replicate", after=True), "batch"),

@@ -39,9 +39,9 @@ def note_running_place(call: OpenOperation, node: Node, part: int) -> None:
     """Keep what is known in one run of a part of a running maximum, which has a node of its own."""
     name = f"{node.name}{OF_A_RUN}"
     call.context.places.pop(name, None)
-    fact = call.fact(call.node.args[0])
-    if call.name not in RUNNING or call.context.loops or not fact.dims:
+    if call.name not in RUNNING or call.context.loops or not call.rank:
         return
+    fact = call.operand
     dim, value = call.dim(1), value_of_a_run(call, call.node.args[0])  # type: ignore[arg-type]
     if len(fact.dims[dim]) == 1 and (part == 1 or isinstance(value, Term)):
         numbers = value if part == 0 and isinstance(value, Term) else None
