@@ -13,7 +13,7 @@ Machine-checked (proofs/symbolic/steps.v): contraction_step, reduction_step.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 import torch
@@ -48,7 +48,7 @@ def scatter_at_known_indices(call: OpenOperation) -> OpenFacts:
     """Elements written along one dimension."""
     if len(call.node.args) != 4 or call.node.kwargs:
         return scatter(call)
-    known = _at_indices(call)
+    known = _found(_at_indices, call)
     try:
         found = scatter(call)
     except NotCovered:
@@ -64,7 +64,15 @@ def scatter_at_known_indices(call: OpenOperation) -> OpenFacts:
 @SCATTER_REDUCED.open
 def sums_by_index(call: OpenOperation) -> OpenFacts:
     """A tensor to which elements are added along one dimension."""
-    return scatter(call) if (found := _at_indices(call)) is None else found
+    return scatter(call) if (found := _found(_at_indices, call)) is None else found
+
+
+def _found(rule: Callable[[OpenOperation], OpenFact | None], call: OpenOperation) -> OpenFact | None:
+    """What a rule finds; None where its operands do not fit each other, as of indices that are fewer than elements."""
+    try:
+        return rule(call)
+    except NotCovered:
+        return None
 
 
 def _at_indices(call: OpenOperation) -> OpenFact | None:
@@ -136,7 +144,7 @@ def _adds(call: OpenOperation) -> bool:
 def put(call: OpenOperation) -> OpenFacts:
     """Elements written, or added, at indices for some dimensions."""
     found = put_in_a_row(call)
-    found = _put_at_indices(call) if found is None else found
+    found = _found(_put_at_indices, call) if found is None else found
     return put_anywhere(call) if found is None else found
 
 
