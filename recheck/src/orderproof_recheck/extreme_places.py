@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from orderproof_recheck.logic.formulas import Formula, at_most, equal, every, less, some
+from orderproof_recheck.logic.formulas import Formula, Holds, at_most, equal, every, less, some
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Apply, Expression, Term, Variable, apply, integer
 
@@ -100,8 +100,8 @@ class ExtremePlace:
 
 
 def known_of_places(formulas: Sequence[Formula], places: Mapping[str, KnownPlace], real: Term | None) -> list[Formula]:
-    """All that holds of the extreme places that some formulas contain."""
-    found: dict[Apply, Formula] = {}
+    """All that holds of the places and rows that some formulas contain."""
+    found: dict[Apply | Holds, Formula] = {}
     latest: Sequence[Formula] = formulas if places else ()
     for _ in range(ROUNDS):
         new = dict.fromkeys(atom for formula in latest for atom in _applied(formula, places) if atom not in found)
@@ -110,8 +110,8 @@ def known_of_places(formulas: Sequence[Formula], places: Mapping[str, KnownPlace
     return list(found.values())
 
 
-def _applied(expression: Expression, places: Mapping[str, KnownPlace]) -> Iterable[Apply]:
-    if isinstance(expression, Apply) and expression.fields[0] in places:
+def _applied(expression: Expression, places: Mapping[str, KnownPlace]) -> Iterable[Apply | Holds]:
+    if isinstance(expression, Apply | Holds) and expression.fields[0] in places:
         yield expression
     for part in expression.inner:
         if not part.functions.isdisjoint(places):

@@ -21,7 +21,7 @@ from orderproof_recheck.logic.terms import integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
-from orderproof_recheck.rules.extremes import note_part_of_running, note_place
+from orderproof_recheck.rules.extremes import note_part_of_running, note_place, note_whole_row
 from orderproof_recheck.rules.triangular import has_unit_diagonal
 from orderproof_recheck.setting import Count, Obligation, Setting
 from orderproof_recheck.statements import (

@@ -11,7 +11,6 @@ from orderproof_recheck.logic.decision import Decision
 from orderproof_recheck.logic.formulas import TRUE, Every, Formula, at_most, equal, every, less
 from orderproof_recheck.logic.terms import Term
 from orderproof_recheck.statements import FUNCTIONS, REAL_TOKEN
-from orderproof_recheck.whole_rows import WholeRow
 
 
 @dataclass(frozen=True)

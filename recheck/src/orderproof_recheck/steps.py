@@ -242,8 +242,8 @@ class Step:
         return replace(
             claim, zeros_known=zeros_known, share=share, common=self.common, sum_of=self.sum_of,
             flip_of=self.flip_of, largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
-            endless=self.endless, zero_or_nan=self.zero_or_nan, of_a_run=self._value_of_a_run(claim),
-            running=self.running,
+            endless=self.endless, zero_or_nan=self.zero_or_nan, lowered=self.lowered,
+            of_a_run=self._value_of_a_run(claim), running=self.running,
         )  # fmt: skip
 
     def _value_of_a_run(self, claim: Fact) -> Value | None:

@@ -7,7 +7,18 @@ from dataclasses import replace
 from orderproof_recheck.extreme_places import ExtremePlace, SortedPlace
 from orderproof_recheck.facts import WHOLE, Axes, Cases, Fact, axis, index, product_of, whole_number
 from orderproof_recheck.limits import OF_A_RUN
-from orderproof_recheck.logic.formulas import TRUE, Formula, at_most, equal, every, if_else, less, opposite, some
+from orderproof_recheck.logic.formulas import (
+    TRUE,
+    Formula,
+    at_most,
+    equal,
+    every,
+    holds,
+    if_else,
+    less,
+    opposite,
+    some,
+)
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, apply, integer
@@ -95,6 +106,24 @@ def sorted_rows(step: Step) -> list[Derived] | None:
     elements = fact.at([place if k == one.row else one_own for k, one_own in enumerate(own)])
     found = [Derived.of_element(elements), Derived.of_value(place, "int64")]
     return found[1:] if step.name == "argsort" else found
+
+
+def note_whole_row(step: Step) -> None:
+    """Keep with the setting if all, or any, of the booleans of a row are true, where the claim names a new function."""
+    fact, name = step.args[0] if step.args else None, step.node
+    if step.name not in ("all", "any") or not isinstance(fact, Fact) or not isinstance(fact.value, Formula):
+        return
+    dim = _dim(step, len(fact.axes))
+    if dim is None or len(fact.axes[dim]) != 1 or step.setting.loops.active is not None:
+        return
+    own = sum(len(axes) for axes in fact.axes[:dim])
+    others = [k for k in range(len(fact.sizes)) if k != own]
+    rows = tuple(fact.sizes[k] for k in others)
+    if step.claim.sizes == rows and step.claim.value is holds(name, *(index(k) for k in range(len(rows)))):
+        size = fact.sizes[own]
+        as_long = tuple(place for place, one in enumerate(rows) if one is size)
+        row = WholeRow(name, fact.value, axis(own), tuple(map(axis, others)), as_long, size, step.name == "all")
+        step.setting.places[name] = row
 
 
 def _dim(step: Step, rank: int) -> int | None:

@@ -36,7 +36,6 @@ from orderproof.logic.terms import (
     less,
 )
 from orderproof.theorems.facts.open_fact import axis_variable
-from orderproof.theorems.facts.whole_rows import WholeRow
 
 MOST_NESTED = 3  # places whose numbers depend on other places
 
@@ -96,8 +95,8 @@ class ExtremePlace:
 def known_of_places(
     formulas: Sequence[Expression], places: Mapping[str, KnownPlace], real: Term | None
 ) -> list[Formula]:
-    """All that is known of the places in some formulas, given a token that is taken for a real one."""
-    found: dict[Apply, Formula] = {}
+    """All that is known of places and rows in some formulas, given a token that is taken for a real one."""
+    found: dict[Apply | Holds, Formula] = {}
     queue: Sequence[Expression] = formulas if places else ()
     for _ in range(MOST_NESTED):
         new = [atom for atom in dict.fromkeys(a for f in queue for a in _applied(f, places)) if atom not in found]
@@ -107,7 +106,7 @@ def known_of_places(
     return list(found.values())
 
 
-def _applied(expression: Expression, places: Mapping[str, KnownPlace]) -> Iterable[Apply]:
+def _applied(expression: Expression, places: Mapping[str, KnownPlace]) -> Iterable[Apply | Holds]:
     if expression.functions.isdisjoint(places):
         return
     if isinstance(expression, Apply | Holds) and expression.name in places:

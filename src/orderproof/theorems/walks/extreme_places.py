@@ -6,13 +6,14 @@ import torch
 from torch.fx import Node
 
 from orderproof.logic.rewriting import Substitution
-from orderproof.logic.terms import TRUE, Apply, Term, apply, at_most, equal, implication, less
+from orderproof.logic.terms import TRUE, Apply, Formula, Term, apply, at_most, equal, implication, less
 from orderproof.theorems.facts.extreme_places import ExtremePlace
 from orderproof.theorems.facts.integer_values import as_integer, whole_number
 from orderproof.theorems.facts.numbers import WHOLE
 from orderproof.theorems.facts.open_fact import Axes, Cases, OpenFact, axis_variable, index
 from orderproof.theorems.facts.places_of_a_run import IndexInRow, RunningExtreme
 from orderproof.theorems.facts.sorted_places import SortedPlace
+from orderproof.theorems.facts.whole_rows import WholeRow
 from orderproof.theorems.walks.context import Context
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.overflow import OF_A_RUN
@@ -24,10 +25,10 @@ SIGNS = {"argmax": 1, "argmin": -1, "max": 1, "min": -1, "amax": 1, "amin": -1}
 
 
 def note_place(call: OpenOperation) -> None:
-    """Keep what is known of the index of an extreme number, or of sorted ones, under the name of the node."""
+    """Keep what is known of the index of an extreme number, of sorted ones or of a whole row, under their node."""
     call.context.places.pop(call.node.name, None)
     call.context.places.pop(f"{call.node.name}{OF_A_RUN}", None)
-    found = _sorted(call) if call.name in SORTS else _place(call)
+    found = _sorted(call) if call.name in SORTS else _place(call) or _whole_row(call)
     if found is not None:
         call.context.places[call.node.name] = found
     elif call.name in ("argmax", "argmin") and type(dim := call.argument(1, "dim")) is int and not call.context.loops:
@@ -99,6 +100,20 @@ def sorted_facts(call: OpenOperation) -> tuple[OpenFact, OpenFact] | None:
     at = apply(place.name, *own)
     elements = fact.at(fact.dims, [at if k == place.axis else one for k, one in enumerate(own)])
     return elements, OpenFact(fact.dims, torch.int64, value=at)
+
+
+def _whole_row(call: OpenOperation) -> WholeRow | None:
+    """If all, or any, of the known booleans of a row are true."""
+    given = call.argument(1, "dim")
+    if call.name not in ("all", "any") or call.context.loops or type(given) is not int or call.rank < 2:
+        return None
+    fact, dim = call.operand, given % call.rank
+    if not isinstance(fact.value, Formula) or len(fact.dims[dim]) != 1:
+        return None
+    axis, sizes = fact.first_axis(dim), fact.sizes
+    others = tuple(k for k in range(len(sizes)) if k != axis)
+    own = tuple(place for place, k in enumerate(others) if sizes[k] is sizes[axis])
+    return WholeRow(call.node.name, fact.value, axis, others, own, sizes[axis], call.name == "all")
 
 
 def extreme_facts(call: OpenOperation) -> tuple[OpenFact, OpenFact] | None:

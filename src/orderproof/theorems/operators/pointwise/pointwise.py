@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from torch.fx import Node
+
 from orderproof.logic.terms import FALSE, TRUE, Formula, Term, apply, conditional, conjunction, disjunction, implication
 from orderproof.theorems.facts.moved_fact import MovedFact
 from orderproof.theorems.facts.numbers import INTEGERS
