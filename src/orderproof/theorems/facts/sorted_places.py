@@ -7,8 +7,8 @@ of row i that comes j-th when the row is sorted. Then
   2. If q sorts a row of numbers P[i, j] that are 0, ..., n - 1 in some order, smallest first, P[i, q(i, j)] = j.
      Indices that sort another tensor are such numbers.
 
-Proof. 1. Torch sorts equal elements alike; p(i, .) is a permutation of a row. 2. The j-th smallest of 0, ..., n - 1
-is j. Of indices outside of the tensor nothing is said.
+Proof. 1. Torch sorts rows that are equal in the same way; p(i, .) is a permutation of a row. 2. The j-th smallest of
+0, ..., n - 1 is j. Of indices outside of the tensor nothing is said.
 """
 
 from __future__ import annotations

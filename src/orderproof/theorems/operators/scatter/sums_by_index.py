@@ -68,7 +68,7 @@ def sums_by_index(call: OpenOperation) -> OpenFacts:
 
 
 def _found(rule: Callable[[OpenOperation], OpenFact | None], call: OpenOperation) -> OpenFact | None:
-    """What a rule finds; None where its operands do not fit each other, as of indices that are fewer than elements."""
+    """The fact of a rule; None where its operands do not fit each other, as of indices that are fewer than elements."""
     try:
         return rule(call)
     except NotCovered:
