@@ -158,9 +158,9 @@ def moved_put(call: MovedOperation) -> MovedFact:
     others = [(values, found.result[len(found.result) - len(values.dims) :])]
     others += [(call.fact(node), labels) for node, labels in found.chosen.values()]
     for one, labels in others if call.argument(3, "accumulate", False) is not True else ():
-        for dim, label in zip(one.dims, labels, strict=True):
+        for own, label in zip(one.dims, labels, strict=True):
             if not isinstance(label, int):
-                still(dim, BY_INDEX)
+                still(own, BY_INDEX)
     return call.combined([(fact, range(call.rank)), *others], range(call.rank))
 
 
