@@ -60,6 +60,24 @@ Of the fourth round, pads, indices and sets, with what each would need; no rule 
 - `even_and_odd_rows_joined_without_interleaving`: that the halves of the rows, rounded up and down, are all rows.
 - `rows_scored_against_each_other` violates its law; its output has two axes of rows.
 
+Of the fourth round, attention and masks:
+
+- `near_and_far_attention_merged`: that a sigmoid of two sums of exponentials is one where all of the second are hidden.
+- `even_and_odd_keys_joined_by_their_sums`: a largest score that is -1e30 in a row without keys, and what is less it.
+- `scores_above_the_mean_of_visible_ones`: that the largest score is not below the mean of those that are seen.
+- `scores_centred_with_their_hidden_numbers`: a number of the row that is as negative as a mask, and that cancels.
+- `keys_voted_by_real_queries`: that some real key has a fifth of the votes, since they sum to the number of queries.
+- `mask_narrowed_by_a_pool`: that the largest number of a window is one where the one in its middle is.
+- `own_token_only_if_alone`: two masking values, of which the smaller one hides next to the larger.
+- `keys_whose_bits_are_in_the_query`: that `i & j == j` says j <= i.
+- `bias_of_the_place_of_the_query_only`: for `permutation`, no number of a query is followed to the softmax.
+- `frozen_parameter_as_mask`: a parameter has any values, also one that is not trained. No rule tells a mask from the
+  weights of a frozen model. With `--weights these` it is proved at one length.
+- `one_pass_over_keys`: a loop of which nothing says that the sum of exponentials is not zero.
+- `mask_kept_in_a_dictionary`: the number of tokens is a key, and so one number.
+- `future_by_indices_of_numpy`: as `indices_of_a_triangle`; at one length a write at known indices is a choice now.
+- `base_by_the_largest_position`: `int(tensor)` of positions.
+
 `experts_choose_the_best_tokens`, `ranks_as_positions` and `nearest_neighbours_gathered` keep their law only where no
 two scores are equal: of equal scores `topk` and `argsort` choose by the index. Runs with two equal tokens, or with
 tokens at equal distances, violate the law. The truth was checked by runs without them, and the search draws none. So no
