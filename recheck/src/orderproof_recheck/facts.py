@@ -26,6 +26,7 @@ from orderproof_recheck.logic.notation import is_integer, read_formula, read_ter
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import If, Term, Variable, integer, of_atom, variable
 from orderproof_recheck.mask_sizes import mask_limit, ordinary_limit
+from orderproof_recheck.places_of_a_run import RunningExtreme
 
 Axes: TypeAlias = tuple[Term, ...]
 Number: TypeAlias = float | int | bool
@@ -48,6 +49,8 @@ class Cases:
 
     def where(self, test: Callable[[Any], bool]) -> Formula:
         """Where the number passes a test."""
+        if all(test(number) for _, number in self.pairs):
+            return TRUE
         return some(*(condition for condition, number in self.pairs if test(number)))
 
 
@@ -133,6 +136,7 @@ class Fact:
     zero_or_nan: Formula = field(default=FALSE, compare=False)  # where it is the weight of such a score
     lowered: Formula = field(default=FALSE, compare=False)  # where it is zero less a number that is not negative
     of_a_run: Value | None = field(default=None, compare=False)  # see `values_of_a_run`
+    running: RunningExtreme | None = field(default=None, compare=False)  # of several results, see `places_of_a_run`
 
     @property
     def same(self) -> Formula:

@@ -42,6 +42,9 @@ class Opaque(str):
     __slots__ = ()
 
 
+OF_MATRICES = {"linalg_inv_ex", "linalg_cholesky_ex", "_linalg_slogdet", "_linalg_det"}  # and what torch found out
+
+
 def nodes_in(arguments: Any) -> Iterator[str]:
     """The names of the nodes among arguments."""
     if isinstance(arguments, list):
@@ -126,7 +129,7 @@ def _check_dtype(step: Step, dtype: str, place: int) -> None:
             (step.name in INDICES and (place or "arg" in step.name or "count" in step.name))
             or (step.name in ("sum", "cumsum", "prod") and own[0] in ("bool", *INTEGER_LIMITS))
         )
-        counts = counts or (step.name == "linalg_inv_ex" and bool(place) and dtype == "int32")
+        counts = counts or (step.name in OF_MATRICES and bool(place) and dtype == "int32")
         literals = [x for x in step.args if isinstance(x, float)]
         promoted = dtype in FLOATS and (bool(literals) or all(d not in FLOATS for d in own))
         promoted = promoted or (dtype in INTEGER_LIMITS and all(d == "bool" for d in own))

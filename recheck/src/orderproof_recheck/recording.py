@@ -21,7 +21,7 @@ from orderproof_recheck.logic.terms import integer
 from orderproof_recheck.loops import LOOP_OPERATORS, leave_inside, loop_step
 from orderproof_recheck.reading import Facts, read_step, step_nodes
 from orderproof_recheck.rules import OPERATORS
-from orderproof_recheck.rules.extremes import note_place, note_whole_row
+from orderproof_recheck.rules.extremes import note_part_of_running, note_place, note_whole_row
 from orderproof_recheck.rules.triangular import has_unit_diagonal
 from orderproof_recheck.setting import Count, Obligation, Setting
 from orderproof_recheck.statements import (
@@ -152,6 +152,7 @@ def _step(
         require(isinstance(whole, list) and type(place) is int and 0 <= place < len(whole), "it is no part of several")
         derived = [Derived.of_element(whole[place])]
         step.largest = {0: whole[place].largest}
+        note_part_of_running(step, whole[place], place)
         require(whole[place].axes == step.claim.axes and whole[place].dtype == step.claim.dtype, "another tensor")
     elif step.operator in ("input", "parameter", "buffer"):
         derived = [_given(step, recording)]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderproof_recheck.extreme_places import ExtremePlace, known_of_places
+from orderproof_recheck.extreme_places import KnownPlace, known_of_places
 from orderproof_recheck.facts import Axes, Fact, axis, index
 from orderproof_recheck.logic.decision import Decision
 from orderproof_recheck.logic.formulas import TRUE, Every, Formula, at_most, equal, every, less
 from orderproof_recheck.logic.terms import Term
 from orderproof_recheck.statements import FUNCTIONS, REAL_TOKEN
-from orderproof_recheck.whole_rows import WholeRow
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Setting:
     functions: set[str]  # that are in use
     counted: Formula | None = None  # the tokens x1 of rows x0 that the function `document` counts
     counts: dict[str, Count] = field(default_factory=dict)
-    places: dict[str, ExtremePlace | WholeRow] = field(default_factory=dict)  # by name of the step
+    places: dict[str, KnownPlace] = field(default_factory=dict)  # by name of the step
     obligations: dict[Obligation, int] = field(default_factory=dict)
     loops: Loops = field(default_factory=Loops)
     of_inputs: set[str] = field(default_factory=lambda: set(FUNCTIONS))  # functions that depend on inputs

@@ -46,6 +46,7 @@ from orderproof_recheck.logic.formulas import (
 from orderproof_recheck.logic.notation import require, text
 from orderproof_recheck.logic.replacement import Replacement
 from orderproof_recheck.logic.terms import Term, Variable, apply, integer, variable
+from orderproof_recheck.places_of_a_run import RunningExtreme
 from orderproof_recheck.setting import Obligation, Setting
 from orderproof_recheck.statements import REAL_TOKEN, TOKENS
 
@@ -96,6 +97,7 @@ class Step:
     zero_or_nan: Formula = FALSE  # likewise
     lowered: Formula = FALSE  # likewise
     of_a_run: Value | None = None  # likewise
+    running: RunningExtreme | None = None  # likewise
     may_wrap: bool = False  # its integers may be so large that what is computed from them wraps around
 
     @property
@@ -241,7 +243,7 @@ class Step:
             claim, zeros_known=zeros_known, share=share, common=self.common, sum_of=self.sum_of,
             flip_of=self.flip_of, largest=self.largest.get(result), unit_diagonal=self.unit_diagonal,
             endless=self.endless, zero_or_nan=self.zero_or_nan, lowered=self.lowered,
-            of_a_run=self._value_of_a_run(claim),
+            of_a_run=self._value_of_a_run(claim), running=self.running,
         )  # fmt: skip
 
     def _value_of_a_run(self, claim: Fact) -> Value | None:

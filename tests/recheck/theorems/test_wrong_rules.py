@@ -55,10 +55,11 @@ def nothing_is_large(patch: pytest.MonkeyPatch) -> None:
 def no_numbers_are_equal(patch: pytest.MonkeyPatch) -> None:
     own = ExtremePlace.known
 
-    def known(place: ExtremePlace, arguments: Any, witnesses: Any) -> Formula:
+    def known(place: ExtremePlace, arguments: Any, real: Any) -> Formula:
+        witnesses = () if real is None else (real, place.size - 1 - real)
         extreme = place.number_at(arguments, place.at(arguments)) * place.sign
         less_there = (less(place.number_at(arguments, one) * place.sign, extreme) for one in witnesses)
-        return conjunction(own(place, arguments, witnesses), *less_there)
+        return conjunction(own(place, arguments, real), *less_there)
 
     patch.setattr(ExtremePlace, "known", known)
 

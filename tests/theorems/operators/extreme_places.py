@@ -25,6 +25,24 @@ def _last(x: Tensor, mask: Tensor) -> Tensor:
     return x.shape[1] - 1 - mask.flip(1).argmax(1)
 
 
+def _before_a_pad(x: Tensor, mask: Tensor) -> Tensor:
+    """The place before the first pad; that of the first real token if there is none."""
+    pad = (mask == 0).long().argmax(1)
+    return torch.where(pad > 0, pad - 1, mask.argmax(1))
+
+
+def _rolled(m: Program, x: Tensor, by: Tensor, place: int = 0) -> Tensor:
+    """A token of rows each of which is rolled to the left."""
+    index = (_places(x) + by[:, None]) % x.shape[1]
+    return m.first(x).gather(1, index[..., None].expand_as(x))[:, place]
+
+
+def _token_after(m: Program, x: Tensor) -> Tensor:
+    """Each token reads the next one: the remainder of a number that is less than minus the size."""
+    index = (_places(x) + 1 - 2 * x.shape[1]) % x.shape[1]
+    return m.first(x).gather(1, index[:, None].expand(x.shape))
+
+
 def _case(name: str, function: object, *laws: str) -> Case:
     return Case(name, function, frozenset(laws), masked=True, pooled=True)  # type: ignore[arg-type]
 
@@ -61,6 +79,19 @@ PROGRAMS = [
         "padding",
         "batch",
     ),
+    _case("token before the first pad", lambda m, x, mask: _at(m, x, _before_a_pad(x, mask)), "padding", "batch"),
+    _case("token at the first pad", lambda m, x, mask: _at(m, x, (_before_a_pad(x, mask) + 1) % x.shape[1]), "batch"),
+    _case("rolled to the first real token", lambda m, x, mask: _rolled(m, x, mask.argmax(1)), "padding", "batch"),
+    _case(
+        "rolled to the last real token, at the end",
+        lambda m, x, mask: _rolled(m, x, _last(x, mask) + 1, -1),
+        "padding",
+        "batch",
+    ),
+    Case("token after, less two sizes", _token_after, frozenset({"batch"})),
+    _case("rolled to the token after it", lambda m, x, mask: _rolled(m, x, mask.argmax(1) + 1), "batch"),
+    _case("rolled to the token before it", lambda m, x, mask: _rolled(m, x, mask.argmax(1) - 1), "batch"),
+    _case("rolled by twice its place", lambda m, x, mask: _rolled(m, x, 2 * mask.argmax(1)), "batch"),
     _case("first pad", lambda m, x, mask: _at(m, x, mask.argmin(1)), "batch"),
     _case("token after the last real one", lambda m, x, mask: _at(m, x, (_last(x, mask) + 1) % x.shape[1]), "batch"),
     _case("last real token counted from the start", lambda m, x, mask: _at(m, x, mask.flip(1).argmax(1)), "batch"),
@@ -91,6 +122,21 @@ MUTANTS = [
             "less($number, $extreme)",
             program="first real token by places from the end",
             quick=True,
+        ),
+    ),
+    *mutants_of(
+        "theorems.operators.pointwise.known_values",
+        M(
+            "no_size_is_left_out",
+            "conditional(less(number, size), number, number - size)",
+            "number",
+            program="rolled to the last real token, at the end",
+        ),
+        M(
+            "sizes_left_out_often",
+            "at_most(-size, number)",
+            "TRUE",
+            program="token after, less two sizes",
         ),
     ),
     *mutants_of(

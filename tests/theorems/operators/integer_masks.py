@@ -58,7 +58,7 @@ MUTANTS = [
             "conditional(~condition, as_term(int(integer)), whole)",
             program="upper triangle of bytes",
         ),
-        M("least_of_a_clamp", "maximum(value, as_term(int(low)))", "value", program="token before, not the first"),
+        M("least_of_a_clamp", "maximum(value, least)", "value", program="token before, not the first"),
     ),
     *mutants_of(
         "theorems.facts.integer_values",

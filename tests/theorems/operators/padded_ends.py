@@ -27,11 +27,29 @@ def _in_windows(m: Program, x: Tensor, *, causal: bool) -> Tensor:
     return found.view(b, -1, width)[:, :n]
 
 
+def _real_in_windows(m: Program, x: Tensor, mask: Tensor) -> Tensor:
+    """Attention to the real tokens of windows of four."""
+    b, n, width = x.shape
+    windows = F.pad(x, (0, 0, 0, -n % 4)).view(-1, 4, width)
+    real = F.pad(mask, (0, -n % 4)).view(-1, 1, 4)
+    scores = (m.first(windows) @ m.second(windows).mT).masked_fill(real == 0, -1e9)
+    return (scores.softmax(-1) @ m.third(windows)).view(b, -1, width)[:, :n]
+
+
 def _case(name: str, function: object, *laws: str, least: int = 2) -> Case:
     return Case(name, function, frozenset(laws), least=least)  # type: ignore[arg-type]
 
 
 PROGRAMS = [
+    Case("real tokens of windows", _real_in_windows, frozenset({"padding", "batch"}), masked=True, least=5),
+    Case("pads of windows", lambda m, x, a: _real_in_windows(m, x, 1 - a), frozenset({"batch"}), masked=True, least=5),
+    Case(
+        "real tokens of windows from the end",
+        lambda m, x, a: _real_in_windows(m, x, a.flip(1)),
+        frozenset({"batch"}),
+        masked=True,
+        least=5,
+    ),
     _case("first token repeated in front", lambda m, x: _windows(m, x, "replicate"), "causal", "batch"),
     _case("last token repeated at the end", lambda m, x: _windows(m, x, "replicate", after=True), "batch"),
     _case(

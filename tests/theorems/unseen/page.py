@@ -42,10 +42,23 @@ Of the third round, with what each would need; no rule was tried for these:
 
 - `positions_counted_before_the_mask`: a running sum from the end, of which what later keys add cancels in the softmax.
 - `two_strongest_real_tokens`: that a place among the largest has a weight of zero where it is that of a pad.
-- `last_valid_value_filled_forward`: that an index by `cummax` of places is no later place.
 - `gru_of_packed_rows`: a packed sequence, whose lengths are numbers.
 - `nearest_earlier_neighbours`: that a place among the nearest has a weight of zero where it is that of a later token.
 - `rows_compared_with_each_other` violates its law; its output has two axes of rows, and the audit asks which it is.
+
+Of the fourth round, pads, indices and sets, with what each would need; no rule was tried for these:
+
+- `flat_real_tokens_copied_back`, `flat_real_tokens_normalized_together`: as many tokens as are real, which is no size.
+- `tokens_sorted_by_expert_and_put_back`: an order computed from tokens is another one in each run, and a fact speaks of
+  elements at the same place. What is between a sort and its inverse would have to be seen as computed token by token;
+  so would `order_undone_by_its_inverse`, for permutations.
+- `runs_of_the_mask_as_segments`: that a running count of changes is equal only within a run of the mask.
+- `sums_of_threes_in_a_flat_table`: an index that is a row times the open number of its segments.
+- `places_between_earlier_tokens_interpolated`: the bounds of an index that is a float rounded down.
+- `welford_mean_of_real_tokens`: that a mean which is updated token by token is a sum in any order.
+- `each_pair_once_by_a_symmetric_map`: as many pairs as `triu_indices` has places, and that the order of a pair is free.
+- `even_and_odd_rows_joined_without_interleaving`: that the halves of the rows, rounded up and down, are all rows.
+- `rows_scored_against_each_other` violates its law; its output has two axes of rows.
 
 Of the fourth round, attention and masks:
 
@@ -99,6 +112,7 @@ LATER_ROUNDS = {  # the files of each round but the first
         "choices", "graphs", "memories", "numerics", "patches", "relations", "scans", "signals",
     },
     "fourth round": {
+        "dispatch", "indices", "moments", "moved", "sets",
         "softmaxes", "feature_maps", "hiding", "choosing", "heads",
         "cells", "filters", "levels_of_tokens", "linear_states", "steps",
     },

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from orderproof_recheck.errors import CertificateError
 from orderproof_recheck.facts import FLOATS, INTEGER_LIMITS, WHOLE, Cases, Fact, Predicates, index, is_whole
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.largest_scores import are_values_at
-from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite
+from orderproof_recheck.logic.formulas import FALSE, TRUE, at_most, every, less, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of
 from orderproof_recheck.mask_sizes import ordinary_limit
@@ -22,7 +23,7 @@ from orderproof_recheck.rules.movement import (
 )
 from orderproof_recheck.rules.numbers import is_ordinary, rounded
 from orderproof_recheck.rules.pieces import parted
-from orderproof_recheck.rules.sums_by_index import index_add
+from orderproof_recheck.rules.sums_by_index import index_add, is_added, put_along, put_at_indices, put_of_moved
 from orderproof_recheck.setting import Obligation
 from orderproof_recheck.steps import Derived, Step
 
@@ -160,6 +161,10 @@ def scatter(step: Step) -> list[Derived]:
     places, source = given[0], given[1]
     if step.name == "scatter" and len(step.args) == 4 and isinstance(source, Fact) and isinstance(places, Fact):
         known = _of_scores(step, known, places, source)
+        if not step.kwargs and _is_in_pairs(step):
+            (at_places,) = index_add(step)  # of the elements that come to an index, one is there
+            own = at_places.predicates
+            known = replace(known, same=some(known.same, own.same), ordinary=some(known.ordinary, own.ordinary))
     return [Derived(known if all(map(is_ordinary, numbers)) else replace(known, ordinary=FALSE))]
 
 
@@ -179,9 +184,7 @@ def _of_scores(step: Step, known: Predicates, places: Fact, source: Fact) -> Pre
 
 def reduced_at_indices(step: Step) -> list[Derived]:
     """Elements at one index added, multiplied or compared."""
-    places = step.argument(2, "index")
-    is_known = isinstance(places, Fact) and isinstance(places.value, Term) and step.claim.dtype in FLOATS
-    return index_add(step) if is_known and _is_reduced_in_pairs(step) else scatter(step)
+    return index_add(step) if step.claim.dtype in FLOATS and _is_reduced_in_pairs(step) else scatter(step)
 
 
 def reduced_writes(step: Step) -> list[Derived]:
@@ -198,8 +201,13 @@ def reduced_writes(step: Step) -> list[Derived]:
 
 def _is_reduced_in_pairs(step: Step) -> bool:
     """True if each index has one element that is written, and those at one index are put together in any order."""
+    return step.name in ("scatter_add", "scatter_reduce") and _is_in_pairs(step)
+
+
+def _is_in_pairs(step: Step) -> bool:
+    """True if each index has one element that is written."""
     given = [step.argument(k, name) for k, name in ((0, "self"), (2, "index"), (3, "src"))]
-    if step.name not in ("scatter_add", "scatter_reduce") or not all(isinstance(x, Fact) for x in given):
+    if not all(isinstance(x, Fact) for x in given):
         return False
     fact, places, source = given
     dim = step.dim(step.argument(1, "dim"), len(fact.axes))
@@ -220,8 +228,11 @@ def index_put(step: Step) -> list[Derived]:
         found = _written_in_a_row(step, chosen[0], given[chosen[0]], step.fact(2, "values"))
         if found is not None:
             return [found]
-    indices = [x for x in step.argument(1, "indices") if x is not None]
-    return written(step, [], [*indices, step.fact(2, "values")], aligned=False)
+    try:
+        return [put_at_indices(step)]
+    except CertificateError:  # a mask, or parts of a dimension
+        indices = [x for x in given if x is not None]
+        return written(step, [], [*indices, step.fact(2, "values")], aligned=False)
 
 
 def index_copy(step: Step) -> list[Derived]:
@@ -276,7 +287,10 @@ CREATION: dict[str, Operator] = {
         ("scatter_add", "scatter_reduce"), reduced_at_indices,
         Permuted((0,), _written, rule=reduced_writes, is_in_any_order=_is_reduced_in_pairs),
     ),
-    **operators(("index_put", "_unsafe_index_put", "index_put_"), index_put),
+    **operators(
+        ("index_put", "_unsafe_index_put", "index_put_"), index_put,
+        Permuted((0,), put_along, rule=put_of_moved, is_in_any_order=is_added),
+    ),
     **operators(("linspace", "eye"), of_indices),
     **operators(("copy", "copy_"), copy, READS),
     "index_copy": Operator(index_copy), "arange": Operator(arange), "fill": Operator(fill, READS),

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from orderproof_recheck.facts import Fact, Predicates, axis
+from orderproof_recheck.facts import known as known_fact
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.largest_scores import not_chosen
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, every, if_else, some
+from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, at_most, equal, every, if_else, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term
 from orderproof_recheck.operator import Operator, Permuted, operators
@@ -21,11 +22,11 @@ from orderproof_recheck.steps import Derived, Step
 
 def chosen_element(
     step: Step, fact: Fact, dims: Sequence[Digits], indices: Mapping[int, Fact], *, from_start: bool,
-    never: Callable[[Digits], Formula] = lambda _: FALSE,
+    never: Callable[[Digits], Formula] = lambda _: FALSE, of_a_run: Mapping[int, Term | None] | None = None,
 ) -> Derived:  # fmt: skip
     """The element at these indices, where some are chosen by the elements of other tensors.
 
-    An index that is not known is none at which `never` is true.
+    An index that is not known is none at which `never` is true, and has the value of a run, if there is one.
     """
     places = list(dims)
     known, elsewhere = True, FALSE
@@ -34,20 +35,37 @@ def chosen_element(
         if size is ONE:
             places[dim] = ()
         elif isinstance(element.value, Term):
-            value = element.value
-            if not from_start and not _is_positive(step, value):
-                value = if_else(at_most(0, value), value, value + size)
-            places[dim] = ((size, value),)
+            places[dim] = ((size, _from_start(step, element.value, size, from_start=from_start)),)
         else:
             known = False
             places[dim] = step.further(fact.axes[dim])
             elsewhere = some(elsewhere, never(places[dim]))
+            run = (of_a_run or {}).get(dim)
+            if run is not None and len(places[dim]) == 1:
+                value = _from_start(step, run, size, from_start=from_start)
+                elsewhere = some(elsewhere, opposite(equal(value, places[dim][0][1])))
     found = read(fact, places, step.equal)
     same = every(some(found.same, elsewhere), *(element.same for element in indices.values()))
     if known and all(element.value is not None for element in indices.values()):
         return Derived.of_element(found)
     predicates = replace(found.predicates, same=same)
     return Derived(predicates if known else Predicates(same, found.zero, ordinary=found.ordinary))
+
+
+def _from_start(step: Step, value: Term, size: Term, *, from_start: bool) -> Term:
+    """An index counted from the start."""
+    if from_start or _is_positive(step, value):
+        return value
+    return if_else(at_most(0, value), value, value + size)
+
+
+def value_of_a_run(step: Step, places: Fact, digits: Sequence[Digits]) -> Term | None:
+    """The value of an index in one run, if something is known of a function in it."""
+    value = places.of_a_run
+    if places.value is not None or not isinstance(value, Term) or value.functions.isdisjoint(step.setting.places):
+        return None
+    found = read(known_fact(places.axes, places.dtype, value), digits, step.equal).value
+    return found if isinstance(found, Term) else None
 
 
 def _is_positive(step: Step, value: Term) -> bool:
@@ -60,8 +78,9 @@ def embedding(step: Step) -> list[Derived]:
     table, places = step.fact(0), step.fact(1, "indices")
     require(len(table.axes) == 2 and len(step.shape) == len(places.axes) + 1, "a table of another rank")
     rank = len(places.axes)
-    element = read(places, [step.digits(d) for d in range(rank)], step.equal)
-    return [chosen_element(step, table, [(), step.digits(rank)], {0: element}, from_start=True)]
+    own = [step.digits(d) for d in range(rank)]
+    element, runs = read(places, own, step.equal), {0: value_of_a_run(step, places, own)}
+    return [chosen_element(step, table, [(), step.digits(rank)], {0: element}, from_start=True, of_a_run=runs)]
 
 
 def index(step: Step) -> list[Derived]:
@@ -79,12 +98,12 @@ def index(step: Step) -> list[Derived]:
     places: list[Digits] = [()] * len(fact.axes)
     for d in kept:
         places[d] = step.digits(before.index(d) if d in before else kept.index(d) + rank)
-    elements = {}
+    elements, runs = {}, {}
     for d, x in chosen.items():
         own = range(rank - len(x.axes), rank)
         digits = [() if size_of(x, k) is ONE else step.digits(start + j) for k, j in enumerate(own)]
-        elements[d] = read(x, digits, step.equal)
-    return [chosen_element(step, fact, places, elements, from_start=False)]
+        elements[d], runs[d] = read(x, digits, step.equal), value_of_a_run(step, x, digits)
+    return [chosen_element(step, fact, places, elements, from_start=False, of_a_run=runs)]
 
 
 def index_select(step: Step) -> list[Derived]:
@@ -92,11 +111,10 @@ def index_select(step: Step) -> list[Derived]:
     fact, places = step.fact(0), step.fact(2, "index")
     dim = step.dim(step.argument(1, "dim"), len(fact.axes))
     dims = step.all_digits()
-    element = read(
-        places, [() if size_of(places, d) is ONE else dims[dim] for d in range(len(places.axes))], step.equal
-    )
+    own = [() if size_of(places, d) is ONE else dims[dim] for d in range(len(places.axes))]
+    element, run = read(places, own, step.equal), value_of_a_run(step, places, own)
     dims[dim] = ()
-    return [chosen_element(step, fact, dims, {dim: element}, from_start=False)]
+    return [chosen_element(step, fact, dims, {dim: element}, from_start=False, of_a_run={dim: run})]
 
 
 def gather(step: Step) -> list[Derived]:
@@ -118,7 +136,8 @@ def gather(step: Step) -> list[Derived]:
     def never(at: Digits) -> Formula:
         return not_chosen(step, places, at, lambda one: has_largest(step, one))
 
-    return [chosen_element(step, fact, dims, {dim: element}, from_start=True, never=never)]
+    runs = {dim: value_of_a_run(step, places, own)}
+    return [chosen_element(step, fact, dims, {dim: element}, from_start=True, never=never, of_a_run=runs)]
 
 
 def lookup_of_moved(step: Step) -> list[Derived]:

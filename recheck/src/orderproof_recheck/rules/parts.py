@@ -112,9 +112,9 @@ def flip(step: Step) -> list[Derived]:
 def roll(step: Step) -> list[Derived]:
     """The element `shift` places before, around the end."""
     fact, dims = step.fact(0), step.all_digits()
-    shifts, chosen = step.argument(1, "shifts"), step.argument(2, "dims", [])
-    shifts, chosen = (x if isinstance(x, list) else [x] for x in (shifts, chosen))
-    chosen = [step.dim(one, len(fact.axes)) for one in chosen]
+    shifts = step.argument(1, "shifts")
+    shifts = shifts if isinstance(shifts, list) else [shifts]
+    chosen = list(_rolled(step))
     require(bool(chosen) and len(set(chosen)) == len(chosen), "a roll without its dimensions, or with one twice")
     is_known = True
     for shift, dim in zip(shifts, chosen, strict=True):
@@ -164,7 +164,9 @@ def diagonal(step: Step) -> list[Derived]:
 
 
 def _rolled(step: Step) -> Iterable[int]:
-    given, rank = step.argument(2, "dims", []), len(step.fact(0).axes)
+    """The dimensions of a roll: the one of a tensor that has one, if none is named."""
+    rank = len(step.fact(0).axes)
+    given = step.argument(2, "dims", []) or ([0] if rank == 1 else [])
     return [step.dim(d, rank) for d in (given if isinstance(given, list) else [given])]
 
 

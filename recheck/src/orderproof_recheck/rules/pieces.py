@@ -20,6 +20,7 @@ from orderproof_recheck.facts import (
 )
 from orderproof_recheck.index_maps import Digits, read
 from orderproof_recheck.logic.formulas import (
+    FALSE,
     TRUE,
     Formula,
     at_most,
@@ -34,7 +35,7 @@ from orderproof_recheck.logic.formulas import (
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, floor_of, integer, remainder_of
 from orderproof_recheck.operator import READS, Operator, operators
-from orderproof_recheck.rules.movement import ONE, single, size_of
+from orderproof_recheck.rules.movement import ONE, broadcast_element, single, size_of
 from orderproof_recheck.steps import Derived, Step
 
 Part = tuple[Formula, Fact]  # a condition, and the element under it
@@ -195,6 +196,20 @@ def triangle(step: Step) -> list[Derived]:
     return [parted(step, [(kept, element), (opposite(kept), number_fact(0, fact.dtype))])]
 
 
+def masked_scatter(step: Step) -> list[Derived]:
+    """Elements of another tensor where a mask is true, which says how many were written before each."""
+    fact, mask, source = step.fact(0), step.fact(1, "mask"), step.fact(2, "source")
+    rank = len(fact.axes)
+    fits = rank >= len(mask.axes) and all(step.equal(size_of(fact, d), step.shape[d]) for d in range(rank))
+    require(fits and len(step.shape) == rank, "the result has another shape")
+    here = broadcast_element(step, mask).value
+    require(isinstance(here, Formula), "how many elements are written before each is not known")
+    assert isinstance(here, Formula)
+    one = read(source, [step.further(axes) for axes in source.axes], step.equal).predicates
+    any_of = Fact((), source.dtype, Predicates(one.same, ordinary=TRUE if source.ordinary is TRUE else FALSE))
+    return [parted(step, [(here, any_of), (opposite(here), read(fact, step.all_digits(), step.equal))])]
+
+
 def scatter_part(step: Step) -> list[Derived]:
     """A tensor with a range of a dimension replaced."""
     fact, source = step.fact(0), step.fact(1, "src")
@@ -224,5 +239,6 @@ PIECES: dict[str, Operator] = {
     **operators(("pad", "constant_pad_nd"), pad, READS),
     **operators(("tril", "triu"), triangle, READS),
     **operators(("slice_scatter", "select_scatter"), scatter_part, READS),
+    "masked_scatter": Operator(masked_scatter),
     "stack": Operator(stack, READS),
 }  # fmt: skip

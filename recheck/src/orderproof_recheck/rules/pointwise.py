@@ -15,11 +15,24 @@ from orderproof_recheck.facts import (
     Fact,
     Predicates,
     Value,
+    index,
     is_whole,
     predicates_of,
     product_of,
 )
-from orderproof_recheck.logic.formulas import FALSE, TRUE, Formula, every, holds, implies, opposite, some
+from orderproof_recheck.logic.formulas import (
+    FALSE,
+    TRUE,
+    Formula,
+    at_most,
+    every,
+    holds,
+    if_else,
+    implies,
+    less,
+    opposite,
+    some,
+)
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, apply, integer
 from orderproof_recheck.mask_sizes import finite_scores, mask_limit, max_scale, ordinary_limit
@@ -33,7 +46,8 @@ from orderproof_recheck.steps import Derived, Step
 
 ZERO_TO_ZERO = frozenset({
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf", "hardswish",
-    "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num",
+    "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num", "round", "floor", "ceil",
+    "trunc", "sgn", "atan",
 })  # fmt: skip
 EXPONENTIAL = frozenset({"exp", "exp2"})
 ORDINARY_BELOW = frozenset({"sigmoid", "softplus", "relu", "tanh"})  # of a number that is not NaN, nor high
@@ -45,11 +59,11 @@ FINITE_AT_ZERO = frozenset({
 })  # fmt: skip
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 OTHERS = frozenset({
-    "pow", "rsqrt", "log", "log2", "reciprocal", "floor", "ceil", "round", "eq", "ne", "lt", "le", "gt", "ge",
-    "remainder", "floor_divide", "fmod", "trunc", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
+    "pow", "rsqrt", "log", "log2", "reciprocal", "eq", "ne", "lt", "le", "gt", "ge",
+    "remainder", "floor_divide", "fmod", "logical_not", "bitwise_not", "__and__", "__or__", "__xor__",
     "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "atan2",
-    "polar", "complex", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "sgn", "asin", "erfinv",
-    "acos", "atan", "tan", "sinh", "cosh", "asinh", "acosh", "atanh", "sinc", "log10", "frac", "angle", "hypot", "fmax",
+    "polar", "complex", "imag", "selu", "celu", "prelu", "_prelu_kernel", "erfc", "logit", "asin", "erfinv",
+    "acos", "tan", "sinh", "cosh", "asinh", "acosh", "atanh", "sinc", "log10", "frac", "angle", "hypot", "fmax",
     "fmin", "copysign", "heaviside", "softshrink", "hardshrink", "threshold", "lgamma", "digamma", "logaddexp",
     "logaddexp2", "xlogy", "signbit", "isfinite", "isposinf", "isneginf", "deg2rad", "rad2deg", "relu6",
 })  # fmt: skip
@@ -81,9 +95,12 @@ def pointwise(step: Step) -> list[Derived]:
     common = promoted([1 if isinstance(x, Term) else x for x in arguments]) if len(arguments) == 2 else None
     if all(v is not None and not _wraps(v, common) for v in values):
         value = value_of_operator(name, [v for v in values if v is not None], step.claim.dtype, step.kwargs, common)
+        value = _rest_of_a_size(step, values) if value is None else value
     if value is not None:
         _check_operands(step, arguments, elements)
         return [Derived.of_value(value, step.claim.dtype)]
+    if name == "where" and (partly := _partly_known(step, *elements)) is not None:
+        return [Derived.of_value(partly, step.claim.dtype)]
     if name == "where":
         step.endless = _endless_choice(*elements)
         return [_chosen(*elements)]
@@ -109,6 +126,19 @@ def _of_elements(step: Step, arguments: Sequence[Any], elements: Sequence[Fact])
         return Derived(replace(found, same=some(elements[0].same, found.zero)))
     same = some(every(*(x.same for x in elements)), _endless(step, elements))
     return Derived(replace(found, same=same))
+
+
+def _rest_of_a_size(step: Step, values: Sequence[Value | None]) -> Term | None:
+    """The remainder of an integer and an open size; None if the size may have to be left out more than once."""
+    if step.name != "remainder" or len(values) != 2 or step.claim.dtype not in INTEGER_LIMITS:
+        return None
+    number, size = (as_integer(v) for v in values if v is not None)
+    if number is None or size is None or size.is_integer:
+        return None
+    bounds = every(at_most(1, size), at_most(size * -1, number), less(number, size * 2))
+    if not step.holds(bounds, step.claim.sizes):
+        return None
+    return if_else(less(number, 0), number + size, if_else(less(number, size), number, number - size))
 
 
 def _negative(value: Cases) -> Cases:
@@ -194,6 +224,25 @@ def _is_whole_count(step: Step, arguments: Sequence[Any]) -> Formula | None:
     return None
 
 
+def _partly_known(step: Step, condition: Fact, first: Fact, second: Fact) -> Term | None:
+    """The claimed value of integers of which one choice is known, and the others are a new function of the indices."""
+    claim, test = step.claim, condition.value
+    taken = step.node in step.setting.functions or step.setting.loop_indices
+    if claim.dtype not in INTEGER_LIMITS or not isinstance(test, Formula) or taken:
+        return None
+    new, value = apply(step.node, *(index(k) for k in range(len(claim.sizes)))), None
+    if isinstance(first.value, Term) and second.value is None:
+        value = if_else(test, first.value, new)
+    elif isinstance(second.value, Term) and first.value is None:
+        value = if_else(test, new, second.value)
+    if value is None or claim.value is not value:
+        return None
+    known = _chosen(condition, first, second).predicates
+    step.need(every(known.same, known.ordinary), "its value is not the same in both runs", claim.sizes)
+    step.setting.functions.add(step.node)
+    return value
+
+
 def _chosen(condition: Fact, first: Fact, second: Fact) -> Derived:
     """The first operand where a condition is true, the second elsewhere."""
     if isinstance(condition.value, Formula):
@@ -229,12 +278,17 @@ def _clamped(step: Step) -> Derived:
     bounds = [x for x in (low, high) if x is not None]
     if any(isinstance(x, Fact) for x in bounds):
         return _clamped_by_tensors(step, [step.fact(0), *(x for x in bounds if isinstance(x, Fact))])
-    whole = [int(x) for x in bounds if type(x) is int or is_whole(x)]
-    if len(whole) == len(bounds) and isinstance(fact.value, Term):
+    of_sizes = step.claim.dtype in ("int64", "int32")
+    terms = {
+        x: x if isinstance(x, Term) else integer(int(x))
+        for x in bounds
+        if type(x) is int or is_whole(x) or (of_sizes and isinstance(x, Term))
+    }
+    if all(x in terms for x in bounds) and isinstance(fact.value, Term):
         value: Value | None = fact.value
         for name, bound in (("maximum", low), ("minimum", high)):
             if bound is not None and value is not None:
-                value = value_of_operator(name, [value, integer(int(bound))], step.claim.dtype, {})
+                value = value_of_operator(name, [value, terms[bound]], step.claim.dtype, {})
         if value is not None:
             return Derived.of_value(value, step.claim.dtype)
     inside = all(_is_small(x, sign) for x, sign in ((low, 1), (high, -1)))
@@ -343,8 +397,10 @@ def _divisors(name: str, arguments: Sequence[Any], elements: Sequence[Fact]) -> 
     """Where no operand has a value near which the result is no ordinary number."""
     if name in FINITE_AT_ZERO or name in COMPARISONS:
         return []
-    if name == "floor_divide" or (name == "pow" and not isinstance(arguments[0], Fact)):
-        return [_can_divide(elements[1 if name == "floor_divide" else 0]), *map(_not_zero, elements)]
+    if name == "pow":  # any number to the power of zero is one
+        return [(_not_zero if isinstance(arguments[0], Fact) else _can_divide)(elements[0])]
+    if name == "floor_divide":
+        return [_can_divide(elements[1]), *map(_not_zero, elements)]
     return [_not_zero(x) for x in elements]
 
 

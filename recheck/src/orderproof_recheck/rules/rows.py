@@ -25,7 +25,7 @@ from orderproof_recheck.logic.formulas import (
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import If, Term, floor_of, integer, variable
 from orderproof_recheck.operator import READS, Operator, Permuted, along, operators
-from orderproof_recheck.rules.extremes import extreme_values
+from orderproof_recheck.rules.extremes import extreme_values, sorted_rows
 from orderproof_recheck.rules.movement import ONE, size_of
 from orderproof_recheck.rules.pointwise import pointwise
 from orderproof_recheck.rules.softmax import largest_score
@@ -185,6 +185,8 @@ def sort(step: Step) -> list[Derived]:
     fact = step.fact(0)
     given = step.argument(1, "dim", -1) if step.name in ("sort", "argsort") else step.argument(2, "dim", -1)
     dim = step.dim(given, len(fact.axes))
+    if (known := sorted_rows(step)) is not None:
+        return known
     count = step.term(step.argument(1, "k")) if step.name == "topk" else size_of(fact, dim)
     if fact.axes:
         require(all(step.equal(shape[dim], count) for shape in step.shapes), "its result has another shape")

@@ -7,7 +7,7 @@ from orderproof_recheck.index_maps import read
 from orderproof_recheck.logic.formulas import FALSE, Formula, at_most, equal, every, less, opposite, some
 from orderproof_recheck.logic.notation import require
 from orderproof_recheck.logic.terms import Term, integer
-from orderproof_recheck.operator import Operator
+from orderproof_recheck.operator import Operator, Permuted, operators
 from orderproof_recheck.rules.movement import broadcast_element, single, size_of
 from orderproof_recheck.rules.numbers import COPIES
 from orderproof_recheck.setting import Obligation
@@ -96,10 +96,35 @@ def inverse(step: Step) -> list[Derived]:
     return [Derived(Predicates(same=a.same, ordinary=FALSE)), info]
 
 
+def matrix_function(step: Step) -> list[Derived]:
+    """Numbers, vectors or matrices that are computed from whole square matrices."""
+    fact = step.fact(0)
+    batch, size = len(fact.axes) - 2, size_of(fact, len(fact.axes) - 1)
+    require(batch >= 0 and step.equal(size_of(fact, batch), size), "a matrix that is not square")
+    found = []
+    for k, shape in enumerate(step.shapes):
+        whole = [*(size_of(fact, d) for d in range(batch)), *[size] * (len(shape) - batch)]
+        fits = batch <= len(shape) <= batch + 2 and all(map(step.equal, shape, whole))
+        require(fits, "its results have other shapes")
+        rows = [step.further(axes) for axes in fact.axes[batch:]]
+        element = read(fact, [*(step.digits(d, k) for d in range(batch)), *rows], step.equal)
+        found.append(Derived(Predicates(element.same, ordinary=FALSE)))
+    return found
+
+
+def _solved(step: Step) -> list[int]:
+    """The dimension along which a triangular system is solved."""
+    return [len(step.shape) - 2 if step.argument(3, "left", True) else len(step.shape) - 1]
+
+
 def _after(first: Term, second: Term) -> Formula:
     return less(second, first)
 
 
 TRIANGULAR: dict[str, Operator] = {
-    "linalg_solve_triangular": Operator(solve_triangular), "linalg_inv_ex": Operator(inverse),
+    "linalg_solve_triangular": Operator(solve_triangular, Permuted(by_index=_solved)),
+    "linalg_inv_ex": Operator(inverse),
+    **operators(
+        ("linalg_cholesky_ex", "_linalg_slogdet", "_linalg_det", "linalg_matrix_exp"), matrix_function
+    ),
 }  # fmt: skip

@@ -8,7 +8,8 @@ the index of the largest number of row i; of several that are largest, torch say
   3. The largest number is A[i, p(i)].
 
 The same holds of the smallest number, with -A in place of A. So p is a new function of i. Wherever a formula applies
-it, this is known besides, of those w that a statement names: its real token, counted from either end.
+it, this is known besides, of these w: the real token that a statement names, counted from either end, the first one and
+the last one of the row, and the one before p(i).
 Proof. 1 and 2 say what the largest number and its first index are; A has the same numbers in both runs. For indices i
 outside the tensor, A is a term all the same, and some p(i) fulfils 1 and 2: nothing is said of the model there.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from orderproof.logic.rewriting import Substitution
 from orderproof.logic.terms import (
@@ -26,6 +28,7 @@ from orderproof.logic.terms import (
     Holds,
     Term,
     apply,
+    as_term,
     at_most,
     conjunction,
     flat,
@@ -33,9 +36,15 @@ from orderproof.logic.terms import (
     less,
 )
 from orderproof.theorems.facts.open_fact import axis_variable
-from orderproof.theorems.facts.whole_rows import WholeRow
 
 MOST_NESTED = 3  # places whose numbers depend on other places
+
+
+class KnownPlace(Protocol):
+    """An index of which something is known, as a function of other indices that has the name of its node."""
+
+    def known(self, arguments: Sequence[Term], real: Term | None) -> Formula:
+        """The formula of all that is known of the index at some arguments, given a token that counts as a real one."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +77,11 @@ class ExtremePlace:
         terms = {axis_variable(k): term for k, term in zip(self.others, arguments, strict=True)}
         return Substitution({**terms, axis_variable(self.axis): place}).term(self.number)
 
-    def known(self, arguments: Sequence[Term], witnesses: Iterable[Term]) -> Formula:
+    def known(self, arguments: Sequence[Term], real: Term | None) -> Formula:
         """The formula of all that is known of the index of one row."""
         place = self.at(arguments)
+        ends = (as_term(0), self.size - 1, place - 1)
+        witnesses = ends if real is None else (real, self.size - 1 - real, *ends)
         extreme = self.number_at(arguments, place) * self.sign
         found = [at_most(0, place), less(place, self.size)]
         for one in witnesses:
@@ -82,7 +93,7 @@ class ExtremePlace:
 
 
 def known_of_places(
-    formulas: Sequence[Expression], places: Mapping[str, ExtremePlace | WholeRow], real: Term | None
+    formulas: Sequence[Expression], places: Mapping[str, KnownPlace], real: Term | None
 ) -> list[Formula]:
     """All that is known of places and rows in some formulas, given a token that is taken for a real one."""
     found: dict[Apply | Holds, Formula] = {}
@@ -90,14 +101,12 @@ def known_of_places(
     for _ in range(MOST_NESTED):
         new = [atom for atom in dict.fromkeys(a for f in queue for a in _applied(f, places)) if atom not in found]
         for atom in new:
-            one = places[atom.name]
-            witnesses = () if real is None else (real, one.size - 1 - real)
-            found[atom] = one.known(atom.parts[1], witnesses)
+            found[atom] = places[atom.name].known(atom.parts[1], real)
         queue = [found[atom] for atom in new]
     return list(found.values())
 
 
-def _applied(expression: Expression, places: Mapping[str, ExtremePlace | WholeRow]) -> Iterable[Apply | Holds]:
+def _applied(expression: Expression, places: Mapping[str, KnownPlace]) -> Iterable[Apply | Holds]:
     if expression.functions.isdisjoint(places):
         return
     if isinstance(expression, Apply | Holds) and expression.name in places:

@@ -10,7 +10,7 @@ the row that are places along an axis as long as it, and a token that the statem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orderproof.logic.rewriting import Substitution
@@ -41,11 +41,12 @@ class WholeRow:
     size: Term
     is_all: bool
 
-    def known(self, arguments: Sequence[Term], witnesses: Iterable[Term]) -> Formula:
+    def known(self, arguments: Sequence[Term], real: Term | None) -> Formula:
         """The formula of all that is known of one row."""
         terms = {axis_variable(k): term for k, term in zip(self.others, arguments, strict=True)}
         whole, found = holds(self.name, *arguments), []
-        for one in (*witnesses, as_term(0), self.size - 1, *(arguments[k] for k in self.own)):
+        of_real = () if real is None else (real, self.size - 1 - real)
+        for one in (*of_real, as_term(0), self.size - 1, *(arguments[k] for k in self.own)):
             element = Substitution({**terms, axis_variable(self.axis): one}).formula(self.element)
             inside = conjunction(at_most(0, one), less(one, self.size))
             says = implication(whole, element) if self.is_all else implication(element, whole)

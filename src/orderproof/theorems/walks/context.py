@@ -17,6 +17,8 @@ from orderproof.logic.terms import (
     FALSE,
     TRUE,
     And,
+    Expression,
+    FloorDivision,
     Formula,
     Or,
     Term,
@@ -26,16 +28,17 @@ from orderproof.logic.terms import (
     conjunction,
     disjunction,
     equal,
+    flat,
     holds,
     less,
 )
-from orderproof.theorems.facts.extreme_places import ExtremePlace, known_of_places
+from orderproof.theorems.facts.extreme_places import KnownPlace, known_of_places
 from orderproof.theorems.facts.open_fact import Axes, axis_variable, index
-from orderproof.theorems.facts.whole_rows import WholeRow
-from orderproof.theorems.statement import TOKENS, PrefixSum
+from orderproof.theorems.statement import TOKENS, PrefixSum, token_places
 
 LARGE = 200  # nodes of a formula whose own parts are tried before what the statement suggests
 MOST_PARTS = 32  # of a formula that are tried
+MOST_OF_A_GROUP = 8  # elements
 _AXES = {axis_variable(k) for k in range(MOST_PARTS)}
 Candidates = Callable[[Sequence[tuple[Term, Term]]], Sequence[Formula]]
 
@@ -81,7 +84,7 @@ class Context:
     zero_summands: dict[Node, tuple[Formula, Axes, int]] = field(default_factory=dict)  # of sums
     zero_places: dict[Node, Formula] = field(default_factory=dict)  # where a sum may be zero that has moved since
     of_a_run: dict[Node, Any] = field(default_factory=dict)  # see `values_of_a_run`
-    places: dict[str, ExtremePlace | WholeRow] = field(default_factory=dict)  # by name; see `extreme_places`
+    places: dict[str, KnownPlace] = field(default_factory=dict)  # by name of the node; see `extreme_places`
 
     def assume(self, text: str) -> None:
         """Add an assumption."""
@@ -196,6 +199,10 @@ class Context:
         kept = [*((index(k), sizes[k]) for k in range(first_bound)), *self.loops]
         atoms = self._atoms(kept)
         yield from _conjunctions(atoms)
+        for inside in self._inside(kept):
+            yield inside
+            yield from (inside & atom for atom in atoms)
+        yield from _whole_groups(body, bound, [place for place, _ in kept])
         for k in range(first_bound, len(sizes)):  # the body on the diagonal: a token keeps what it has itself
             if axis_variable(k) in body.variables:
                 for place, size in kept:
@@ -231,8 +238,42 @@ class Context:
 
     def _atoms(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
         """The formulas that the statement suggests for indices (index, size of its axis)."""
-        padded = [(place, TOKENS) for place, size in places if size.is_constant and size.constant in self.padded]
-        return list(dict.fromkeys(self.candidates([*places, *padded])))
+        return list(dict.fromkeys(self.candidates([*places, *self._padded(places)])))
+
+    def _padded(self, places: Sequence[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
+        """Indices of an axis of constant size that may be those of tokens."""
+        return [(place, TOKENS) for place, size in places if size.is_constant and size.constant in self.padded]
+
+    def _inside(self, places: Sequence[tuple[Term, Term]]) -> list[Formula]:
+        """That the places of tokens are those of tokens, along axes that may have a few more elements."""
+        more = [pair for pair in places if pair[1] is not TOKENS]
+        tokens = dict.fromkeys(token_places([*more, *self._padded(places)]))
+        return [formula for token in tokens for formula in (less(token, TOKENS), at_most(0, token))]
+
+
+def _whole_groups(body: Formula, bound: AbstractSet[Variable], places: Sequence[Term]) -> Iterator[Formula]:
+    """A formula at each token of a group: what `token // 4 == group` asks for."""
+    if body.size > LARGE:
+        return
+    for floor in dict.fromkeys(_floors(body)):
+        dividend, width = floor.parts
+        one = next((atom for atom, factor in dividend.summands if factor == 1 and atom in bound), None)
+        if one is None or width > MOST_OF_A_GROUP:
+            continue
+        before = dividend - as_term(one)
+        for place in places:
+            tokens = [place * width + k - before for k in range(width)]
+            found = conjunction(*(Substitution({one: token}).formula(body) for token in tokens))
+            if found.variables.isdisjoint(bound):
+                yield found
+
+
+def _floors(expression: Expression) -> Iterator[FloorDivision]:
+    if isinstance(expression, FloorDivision):
+        yield expression
+    for part in flat(expression.parts):
+        if isinstance(part, Expression):
+            yield from _floors(part)
 
 
 def _conjunctions(atoms: Sequence[Formula]) -> Iterable[Formula]:

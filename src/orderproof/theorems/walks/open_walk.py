@@ -15,7 +15,7 @@ from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.stored_constants import constant_fact
 from orderproof.theorems.walks.common_numbers import without_common_numbers
 from orderproof.theorems.walks.context import Context
-from orderproof.theorems.walks.extreme_places import note_place
+from orderproof.theorems.walks.extreme_places import note_place, note_running_place
 from orderproof.theorems.walks.largest_scores import note_largest, note_part
 from orderproof.theorems.walks.loops import Loop, loop_facts, stacked_fact
 from orderproof.theorems.walks.open_operation import OpenFacts, OpenOperation
@@ -71,6 +71,7 @@ def _fact(graph: OpenGraph, node: Node, facts: dict[Node, OpenFacts], context: C
             raise NotCovered("a part of one tensor")
         whole_call = OpenOperation(node.args[0], facts, graph.shapes[node.args[0]], context)  # type: ignore[arg-type, index]
         note_part(whole_call, node, place)  # type: ignore[arg-type]
+        note_running_place(whole_call, node, place)  # type: ignore[arg-type]
         return whole[place]  # type: ignore[index]
     if node.target is LOOP_STACK:
         return stacked_fact(node, facts)

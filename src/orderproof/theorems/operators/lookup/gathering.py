@@ -2,7 +2,8 @@
 
 Lemma. Let C[i, k] = A[I[i, k], k].
   1. Where the value of I[i, k] is known as a term, C[i, k] agrees in both runs if it does, and A at the term; else if
-     all elements A[j, k] do, or, if I[i, k] is the index of the largest score of a row, those that the row sees.
+     all elements A[j, k] do, or, if I[i, k] is the index of the largest score of a row, those that the row sees; of an
+     index that a run has as a term, those at its values.
   2. Moved along k, both give C moved along k. A moved along the dimension in which the indices choose: nothing follows.
 
 Machine-checked (proofs/symbolic/steps.v): lookup_known_step, lookup_any_step.
@@ -20,7 +21,7 @@ from orderproof.theorems.facts.frame import frame
 from orderproof.theorems.facts.moved_fact import MovedFact, size, still
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact, axis_variable, index
 from orderproof.theorems.facts.reindexing import with_axes, with_single_axis
-from orderproof.theorems.operators.lookup.indexing import BY_INDEX, chosen_from, of_any
+from orderproof.theorems.operators.lookup.indexing import BY_INDEX, chosen_from, not_chosen, of_any
 from orderproof.theorems.walks.largest_scores import largest_is_there
 from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
@@ -54,8 +55,10 @@ def gather(call: OpenOperation) -> OpenFact:
         terms = [at.value if axis_variable(k) is variable else index(k) for k in range(len(placed.sizes))]
         found = placed.at(out, terms)
         return replace(found, same=found.same & at.same)
-    may_be = largest_is_there(call, call.argument(2, "index"), "chosen", [(fact, labels), (places, result)])
-    return of_any(call, replace(placed, same=placed.same | ~may_be), out, first_bound, at.same, {})
+    node = call.argument(2, "index")
+    elsewhere = ~largest_is_there(call, node, "chosen", [(fact, labels), (places, result)])
+    elsewhere |= not_chosen(call, common, node, result, "chosen")
+    return of_any(call, replace(placed, same=placed.same | elsewhere), out, first_bound, at.same, {})
 
 
 @GATHER.moved

@@ -2,7 +2,8 @@
 
 Lemma. Let C[i] = A[I[i]], with I the indices.
   1. Where the value of I[i] is known as a term, C[i] agrees in both runs if I[i] does, and A at the term.
-  2. Where it is not known, C[i] agrees if I[i] does, and all elements of A that it may choose.
+  2. Where it is not known, C[i] agrees if I[i] does, and all elements of A that it may choose. If a run has I[i] as a
+     term over functions of that run, these are the elements at its values, whatever the functions are.
   3. Moved with its indices, C moves, if A does not move along the dimension in which they choose. If A moves along
      it, nothing follows: the index of a token is the place of another one.
 
@@ -20,8 +21,18 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, Variable, at_most, conditional
-from orderproof.theorems.facts.frame import Labels, frame
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    Variable,
+    at_most,
+    conditional,
+    equal,
+    negation,
+)
+from orderproof.theorems.facts.frame import Frame, Labels, frame
 from orderproof.theorems.facts.moved_fact import Dim, Motion, MovedFact, still
 from orderproof.theorems.facts.open_fact import Axes, NotCovered, OpenFact, axis_variable, index, size_of
 from orderproof.theorems.facts.reindexing import with_single_axis
@@ -29,8 +40,10 @@ from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import Operation
 from orderproof.theorems.walks.operator_rules import operators
+from orderproof.theorems.walks.values_of_a_run import certain, value_of_a_run
 
 LOOKUP = operators("embedding", "index", "_unsafe_index", "index_select")
+FROM_START = {"embedding", "gather", "take_along_dim"}  # which take no negative index
 BY_INDEX = "a token is chosen by its index"
 
 
@@ -84,7 +97,7 @@ def lookup(call: OpenOperation) -> OpenFact:
     first_bound = sum(len(common.axes[label]) for label in found.result)
     same = TRUE
     substitution: dict[Variable, Term] = {}
-    unknown = False
+    unknown, elsewhere = False, FALSE
     for d, (indices, labels) in chosen.items():
         at = common.place(indices, labels)
         same = same & at.same
@@ -93,11 +106,13 @@ def lookup(call: OpenOperation) -> OpenFact:
         (axis,) = common.indices(f"chosen {d}")
         (variable,) = axis.variables
         if isinstance(at.value, Term):
-            substitution[variable] = _from_start(call, at.value, size_of(fact.dims[d]), placed.sizes)
+            substitution[variable] = from_start(call, at.value, size_of(fact.dims[d]), placed.sizes)
         else:
             unknown = True
+            elsewhere |= not_chosen(call, common, found.chosen[d][0], labels, f"chosen {d}")
     out = tuple(common.axes[label] for label in found.result)
     if unknown or not substitution:
+        placed = replace(placed, same=placed.same | elsewhere) if elsewhere is not FALSE else placed
         return of_any(call, placed, out, first_bound, same, substitution)
     terms = [substitution.get(axis_variable(k), index(k)) for k in range(len(placed.sizes))]
     element = placed.at(out, terms)
@@ -114,11 +129,23 @@ def moved_lookup(call: MovedOperation) -> MovedFact:
     return call.combined([(fact, found.whole), *chosen], found.result)
 
 
-def _from_start(call: OpenOperation, value: Term, size: Term, sizes: tuple[Term, ...]) -> Term:
+def from_start(call: OpenOperation, value: Term, size: Term, sizes: tuple[Term, ...]) -> Term:
     """An index counted from the start: negative ones count from the end."""
-    if call.name == "embedding" or call.context.proves(at_most(0, value), sizes):
+    if call.name in FROM_START or call.context.proves(at_most(0, value), sizes):
         return value
     return conditional(at_most(0, value), value, value + size)
+
+
+def not_chosen(call: OpenOperation, common: Frame, node: Node, labels: Labels, along: str) -> Formula:
+    """Where an element is not the one at an index of either run, of which something is known."""
+    fact, value = call.fact(node), value_of_a_run(call, node)
+    if call.context.loops or not isinstance(value, Term) or value.functions.isdisjoint(call.context.places):
+        return FALSE
+    at = common.place(OpenFact(fact.dims, fact.dtype, value=value), labels)
+    (place,) = common.indices(along)
+    if not isinstance(at.value, Term):
+        return FALSE
+    return negation(equal(from_start(call, at.value, common.axes[along][0], at.sizes), place))
 
 
 def of_any(
@@ -129,7 +156,7 @@ def of_any(
     terms = [substitution.get(axis_variable(k), index(k)) for k in range(len(placed.sizes))]
     partly = placed.at(placed.dims, terms)
     ranges = partly.ranges()
-    agrees = call.context.for_all(partly.same, placed.sizes, first_bound)
+    agrees = certain(call.context.for_all(partly.same, placed.sizes, first_bound))
     loose = ranges.hidden | ranges.unbounded
     unbounded = FALSE if loose is FALSE else ~call.context.for_all(~loose, placed.sizes, first_bound)
     zero = FALSE if ranges.zero is FALSE else call.context.for_all(ranges.zero, placed.sizes, first_bound)

@@ -48,9 +48,11 @@ def roll(call: OpenOperation) -> OpenFact:
     """Elements shifted around a dimension."""
     shifts, dims = call.argument(1, "shifts"), call.argument(2, "dims", [])
     shifts, dims = ([x] if isinstance(x, int) else list(x) for x in (shifts, dims))
+    fact = call.operand
+    if not dims and len(fact.dims) == 1:  # all dimensions
+        dims = [0]
     if not dims:
         raise NotCovered("a roll over all dimensions")
-    fact = call.operand
     for shift, one in zip(shifts, dims, strict=True):
         dim = int(one) % len(fact.dims)
         fact = with_single_axis(fact, dim)

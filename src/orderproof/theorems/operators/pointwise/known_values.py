@@ -15,7 +15,19 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-from orderproof.logic.terms import FALSE, TRUE, Formula, Term, as_term, conditional, conjunction, maximum, minimum
+from orderproof.logic.terms import (
+    FALSE,
+    TRUE,
+    Formula,
+    Term,
+    as_term,
+    at_most,
+    conditional,
+    conjunction,
+    less,
+    maximum,
+    minimum,
+)
 from orderproof.recording.open_sizes import OpaqueNumber
 from orderproof.theorems.facts.integer_values import (
     as_integer,
@@ -45,7 +57,7 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
     if call.name in KEEPS:
         return operands.facts[0].value
     if call.name in ("clamp", "clip") and call.dtype in WHOLE:
-        return _clamped(operands.facts[0].value, call.argument(1, "min"), call.argument(2, "max"))
+        return _clamped(operands.facts[0].value, call.argument(1, "min"), call.argument(2, "max"), call.dtype)
     if call.name == "eq" and (whole := _is_whole_count(call, operands)) is not None:
         return whole
     known = [operands.fact(x).value if isinstance(x, Node) else _literal(x) for x in operands.arguments]
@@ -56,23 +68,45 @@ def known_value(call: OpenOperation, operands: Operands) -> Value | None:
     if len(exact) == len(known):
         if not _fit_the_operator(call, operands, exact):
             return None
-        if call.name in CONVERTS:
-            found = converted_value(exact[0], call.dtype)
-        elif call.name == "masked_fill":
-            found = integer_value("where", [exact[1], exact[2], exact[0]], call.dtype, {})
-        else:
-            found = integer_value(call.name, exact, call.dtype, call.node.kwargs)
+        found = _rest_of_a_size(call, operands, exact) or _exact(call, exact)
         if found is not None:
             return found
     return _by_cases(call, operands)
 
 
-def _clamped(value: Value | None, low: Any, high: Any) -> Term | None:
-    """An integer between two others, each of which may be missing."""
-    if not isinstance(value, Term) or not all(x is None or type(x) is int or is_whole(x) for x in (low, high)):
+def _exact(call: OpenOperation, values: Sequence[Term | Formula]) -> Term | Formula | None:
+    """The value of an operator on integers and booleans."""
+    if call.name in CONVERTS:
+        return converted_value(values[0], call.dtype)
+    if call.name == "masked_fill":
+        return integer_value("where", [values[1], values[2], values[0]], call.dtype, {})
+    return integer_value(call.name, values, call.dtype, call.node.kwargs)
+
+
+def _clamped(value: Value | None, low: Any, high: Any, dtype: torch.dtype) -> Term | None:
+    """An integer between two others, each of which may be missing, or a size."""
+    least, greatest = (None if x is None else _bound(x, dtype) for x in (low, high))
+    if not isinstance(value, Term) or (least is None) != (low is None) or (greatest is None) != (high is None):
         return None
-    value = value if low is None else maximum(value, as_term(int(low)))
-    return value if high is None else minimum(value, as_term(int(high)))
+    value = value if least is None else maximum(value, least)
+    return value if greatest is None else minimum(value, greatest)
+
+
+def _bound(number: Any, dtype: torch.dtype) -> Term | None:
+    if isinstance(number, Term):
+        return number if dtype in (torch.int64, torch.int32) else None
+    return as_term(int(number)) if type(number) is int or is_whole(number) else None
+
+
+def _rest_of_a_size(call: OpenOperation, operands: Operands, values: Sequence[Term | Formula]) -> Term | None:
+    """The remainder of an integer and an open size, as of places in a row that is rolled: the size is left out once."""
+    if call.name != "remainder" or len(values) != 2 or call.dtype not in INTEGERS:
+        return None
+    number, size = map(as_integer, values)
+    bounds = at_most(1, size) & at_most(-size, number) & less(number, size * 2)
+    if size.is_constant or not call.context.proves(bounds, operands.facts[0].sizes):
+        return None
+    return conditional(less(number, 0), number + size, conditional(less(number, size), number, number - size))
 
 
 def _literal(value: Any) -> Value | None:

@@ -3,6 +3,7 @@
 Lemma. Let C[i] = f(A[i], B[i], ...).
   1. C[i] agrees in both runs where all operands do. A product agrees, too, where a factor is zero and the other finite;
      `where` agrees where the chosen operand does, and a sum where one summand is -inf and the other no NaN or +inf.
+     Of integers that both runs have, of which one choice is known, the others are some function of the indices.
   2. All operands moved along i give C moved along i; an operand that is the same for every i moves with the others.
      Tokens that meet numbers of their own index: nothing follows, here order enters.
 
@@ -19,9 +20,10 @@ from dataclasses import replace
 
 from torch.fx import Node
 
-from orderproof.logic.terms import FALSE, Formula, conjunction, disjunction, implication
+from orderproof.logic.terms import FALSE, TRUE, Formula, Term, apply, conditional, conjunction, disjunction, implication
 from orderproof.theorems.facts.moved_fact import MovedFact
-from orderproof.theorems.facts.open_fact import Cases, NotCovered, OpenFact
+from orderproof.theorems.facts.numbers import INTEGERS
+from orderproof.theorems.facts.open_fact import Cases, NotCovered, OpenFact, index
 from orderproof.theorems.operators.pointwise.known_values import known_value
 from orderproof.theorems.operators.pointwise.operands import Operands, is_lowered, operands_of
 from orderproof.theorems.operators.pointwise.value_ranges import either_of, ranges_of
@@ -96,6 +98,17 @@ def moved_pointwise(call: MovedOperation) -> MovedFact:
     return call.broadcast(call.operands())
 
 
+def _partly_known(call: OpenOperation, test: Formula, chosen: OpenFact, other: OpenFact) -> Term | None:
+    """The value of integers of which one choice is known, as labels that are -100 at pads; others are a function."""
+    ranges = (chosen.ranges(), other.ranges())
+    if call.dtype not in INTEGERS or call.context.loops or any(r.finite is not TRUE for r in ranges):
+        return None
+    own = apply(call.node.name, *(index(k) for k in range(len(chosen.sizes))))
+    if isinstance(chosen.value, Term) and other.value is None:
+        return conditional(test, chosen.value, own)
+    return conditional(test, own, other.value) if isinstance(other.value, Term) and chosen.value is None else None
+
+
 def _selection(call: OpenOperation, operands: Operands) -> OpenFact:
     """`where` and `masked_fill`: the operand that the condition chooses."""
     first, second, third = (operands.fact(x) for x in operands.arguments)
@@ -109,6 +122,8 @@ def _selection(call: OpenOperation, operands: Operands) -> OpenFact:
             return disjunction(conjunction(test, x), conjunction(~test, y))
 
         same = conjunction(implication(test, chosen.same), implication(~test, other.same))
+        if same is TRUE and (partly := _partly_known(call, test, chosen, other)) is not None:
+            return OpenFact(dims, call.dtype, value=partly)
         return OpenFact(
             dims, call.dtype, same, None, pick(a.hidden, b.hidden), pick(a.zero, b.zero),
             pick(a.unbounded, b.unbounded), pick(a.low, b.low),

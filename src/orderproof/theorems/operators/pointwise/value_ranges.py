@@ -25,7 +25,8 @@ from orderproof.theorems.walks.operation import operator_of
 
 _KEEPS_ZERO = {
     "neg", "relu", "tanh", "gelu", "silu", "abs", "sqrt", "square", "sin", "sign", "leaky_relu", "erf",
-    "hardswish", "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num",
+    "hardswish", "mish", "elu", "real", "conj", "_conj", "conj_physical", "resolve_conj", "nan_to_num", "round",
+    "floor", "ceil", "trunc", "sgn", "atan",
 }  # fmt: skip
 
 
@@ -73,9 +74,10 @@ def ranges_of(call: OpenOperation, known: Sequence[Ranges], operands: Operands) 
     if name == "clamp" and not isinstance(operands.arguments[-1], Node):
         return _clamped(own[0], call.argument(1, "min"), call.argument(2, "max"), operands)
     if name not in _FINITE_AT_ZERO:
-        divisors = own[1:2] if name in _DIVISIONS else own[:1] if name == "pow" else []
-        unbounded = disjunction(unbounded, *(r.zero | r.tiny for r in (*known, *divisors)))
-        unbounded = disjunction(unbounded, *(_sum_of_zeros(call, x) for x in call.node.all_input_nodes))
+        divisors = own[:1] if name == "pow" else [*known, *(own[1:2] if name in _DIVISIONS else [])]
+        unbounded = disjunction(unbounded, *(r.zero | r.tiny for r in divisors))
+        inverted = call.node.args[:1] if name == "pow" else call.node.all_input_nodes  # any number to the power 0 is 1
+        unbounded = disjunction(unbounded, *(_sum_of_zeros(call, x) for x in inverted))
     return Ranges(unbounded=unbounded)
 
 

@@ -2,7 +2,7 @@
 
 Lemma. Each number is computed from all elements along the dimension, whatever their order.
   1. It agrees in both runs where all of them do. Of the largest, entries as negative as a mask do not count next to a
-     visible one. Of known integers, what `extreme_places` says is known.
+     visible one. Of known integers, what `extreme_places` says is known; of sorted rows, what `sorted_places` says.
   2. Moved along another dimension, it moves. Moved along the dimension itself, the numbers stay as they are, and of
      their indices nothing is claimed.
 
@@ -26,7 +26,7 @@ from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.operators.pointwise.pointwise import moved_pointwise, pointwise
 from orderproof.theorems.operators.reduction.reduction import from_whole_rows, largest, may_hide, reduction, without
 from orderproof.theorems.operators.reduction.scan import by_index
-from orderproof.theorems.walks.extreme_places import extreme_facts
+from orderproof.theorems.walks.extreme_places import extreme_facts, sorted_facts
 from orderproof.theorems.walks.moved_operation import MovedFacts, MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operation import Operation
@@ -110,6 +110,8 @@ def _ordered_dim(call: Operation[Any]) -> int:
 @ORDER.open
 def order(call: OpenOperation) -> OpenFact | tuple[OpenFact, ...]:
     """Elements along a dimension by size: each result is computed from all of them."""
+    if (known := sorted_facts(call)) is not None:
+        return known[1] if call.name == "argsort" else known
     return from_whole_rows(call, call.operand, [_ordered_dim(call)])
 
 

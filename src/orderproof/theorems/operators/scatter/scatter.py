@@ -42,7 +42,6 @@ IN_ANY_ORDER = {"scatter_add", "scatter_reduce"}
 INDEXED_WRITE = operators("index_copy", "index_fill")
 
 
-@SCATTER.open
 @INDEXED_WRITE.open
 def scatter(call: OpenOperation) -> OpenFact:
     """Elements written along one dimension."""
@@ -91,16 +90,18 @@ def moved_scatter(call: MovedOperation) -> MovedFact:
 INDEX_PUT = operators("index_put", "_unsafe_index_put", "index_put_")
 
 
-@INDEX_PUT.open
-def index_put(call: OpenOperation) -> OpenFact:
-    """Elements written at indices given for the first dimensions: every element may be written."""
-    fact = call.operand
+def put_in_a_row(call: OpenOperation) -> OpenFact | None:
+    """Elements written at one index after the other, along one dimension; None of other indices."""
     given = list(call.argument(1, "indices"))
     chosen = [d for d, x in enumerate(given) if x is not None]
-    if len(chosen) == 1 and not call.argument(3, "accumulate", False):
-        found = _written_in_a_row(call, chosen[0], given[chosen[0]], call.argument(2, "values"))
-        if found is not None:
-            return found
+    if len(chosen) != 1 or call.argument(3, "accumulate", False):
+        return None
+    return _written_in_a_row(call, chosen[0], given[chosen[0]], call.argument(2, "values"))
+
+
+def put_anywhere(call: OpenOperation) -> OpenFact:
+    """Elements written at indices of which nothing is known: every element may be written."""
+    fact = call.operand
     indices = [x for x in call.argument(1, "indices") if x is not None]
     others = [call.fact(x) for x in [*indices, call.argument(2, "values")]]
     if any(not isinstance(x, Node) for x in indices):

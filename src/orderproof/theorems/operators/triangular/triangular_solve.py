@@ -3,7 +3,8 @@
 Let A X = B with A lower triangular. Then X[i, k] agrees in both runs if A[i', j] does for all j <= i' <= i (j < i' in a
 unitriangular system, whose diagonal is not read), and B[i', k] for all i' <= i. For an upper triangle the order of the
 rows is reversed; X A = B is A^T X^T = B^T. A diagonal that is read may be zero, and then X is anything, unless the
-matrix is the identity plus one with zeros on the diagonal.
+matrix is the identity plus one with zeros on the diagonal. Right-hand sides that move give solutions that move with
+them; nothing may move along the rows.
 
 Machine-checked (proofs/rules/triangular_lemma.v): triangular_solve_dependence.
 """
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 from orderproof.logic.terms import FALSE, TRUE, Formula, Term, at_most, implication, less
 from orderproof.theorems.facts.frame import frame
+from orderproof.theorems.facts.moved_fact import MovedFact, still
 from orderproof.theorems.facts.open_fact import NotCovered, OpenFact
 from orderproof.theorems.facts.reindexing import with_single_axis
 from orderproof.theorems.operators.triangular.unit_diagonal import has_unit_diagonal
+from orderproof.theorems.walks.moved_operation import MovedOperation
 from orderproof.theorems.walks.open_operation import OpenOperation
 from orderproof.theorems.walks.operator_rules import operators
 
@@ -54,6 +57,21 @@ def solve_triangular(call: OpenOperation) -> OpenFact:
     if strictly or has_unit_diagonal(call, call.node.args[0]):
         unbounded = FALSE if loose is FALSE else ~call.context.for_all(~loose, sizes, first_bound)
     return OpenFact(tuple(common.axes[label] for label in result), call.dtype, same, unbounded=unbounded)
+
+
+@SOLVE_TRIANGULAR.moved
+def moved_system(call: MovedOperation) -> MovedFact:
+    """A X = B, or X A = B: each column of the one side is the solution for that of the other."""
+    system, right = call.operand, call.fact(call.node.args[1])
+    rank = len(right.dims)
+    if len(system.dims) != rank:
+        raise NotCovered("a triangular system is repeated for several right-hand sides")
+    solved = rank - 2 if call.argument(3, "left", True) else rank - 1
+    what = "the rows of a triangular system"
+    right = right.with_dim(solved, still(right.dims[solved], what))
+    for dim in system.dims[rank - 2 :]:
+        still(dim, what)
+    return call.combined([(right, range(rank)), (system, [*range(rank - 2), "row", "column"])], range(rank))
 
 
 def _index(indices: list[Term]) -> Term:
