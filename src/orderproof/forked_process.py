@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -182,3 +182,14 @@ def kill_tree(pid: int, *, itself: bool = True) -> int:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(each, signal.SIGKILL)
     return len(started)
+
+
+@contextlib.contextmanager
+def frozen_gc() -> Iterator[None]:
+    """Exclude existing objects from garbage collection, so that forked processes do not copy their pages."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from orderproof.atlas import row as atlas_row
 from orderproof.atlas.document import AtlasDocument, build_document
-from orderproof.atlas.engines.engine import RowTask, started_engine
+from orderproof.atlas.engines.engine import RowTask, finished, started_engine
 from orderproof.atlas.row import AtlasRow
 from orderproof.atlas.store import AtlasStore
 from orderproof.atlas.worker import Limits, RowRequest
@@ -68,8 +68,8 @@ def update_store(
         _enqueue(_canonical_name(name, request, store), known, queue, request, store)
     if not queue:
         return
-    running: list[RowTask] = []
-    with started_engine(request.engine, workers=request.workers, close_in_child=store.close) as engine:
+    running: list[RowTask[AtlasRow]] = []
+    with started_engine(request.engine, RowRequest, workers=request.workers, close_in_child=store.close) as engine:
         try:
             while queue or running:
                 while queue and len(running) < engine.workers:
@@ -77,26 +77,15 @@ def update_store(
                         running.append(engine.start(RowRequest(
                             name=queue.popleft(), attention=request.attention, limits=request.limits,
                         )))  # fmt: skip
-                progress([task.empty_row.name for task in running], len(known) - len(queue) - len(running), len(known))
+                progress([task.title for task in running], len(known) - len(queue) - len(running), len(known))
                 time.sleep(POLL_INTERVAL)
-                for row in _finished(running, store):
+                for row in finished(running):
+                    store.append(row)  # at once
                     _enqueue(row.alias_of or row.name, known, queue, request, store)
         finally:
             for task in running:
                 task.stop()
     progress([], len(known), len(known))
-
-
-def _finished(running: list[RowTask], store: AtlasStore) -> Iterator[AtlasRow]:
-    """The rows that are made, each written to disk before it is returned."""
-    for task in [*running]:
-        with sigint_blocked():
-            row = task.poll()
-            if row is None:
-                continue
-            running.remove(task)
-            store.append(row)
-        yield row
 
 
 def _enqueue(name: str, known: set[str], queue: deque[str], request: AtlasRequest, store: AtlasStore) -> None:

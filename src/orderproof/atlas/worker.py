@@ -8,7 +8,6 @@ on the other.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import os
 import re
@@ -17,8 +16,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import torch
 from pydantic import ValidationError
@@ -69,19 +69,60 @@ class Limits:
 class RowRequest(Record):
     """The architecture, the attention backend and the limits of one row."""
 
+    keeps_process: ClassVar[bool] = False
+
     name: str
     attention: str | None
     limits: Limits
+
+    @classmethod
+    def warm_up(cls) -> None:
+        """Import and compute what every worker needs, once."""
+        warm_up()
+
+    @classmethod
+    def from_line(cls, line: str) -> Self:
+        """The request of one line of JSON."""
+        return cls.model_validate_json(line)
+
+    def to_line(self) -> str:
+        """The request as one line of JSON."""
+        return self.model_dump_json()
+
+    @property
+    def title(self) -> str:
+        """The row in a line about progress."""
+        return self.name
+
+    @property
+    def empty_row(self) -> AtlasRow:
+        """The row with its key only."""
+        return atlas_row.empty_row(self.name, self.attention)
+
+    def start(self, close_in_child: Callable[[], None]) -> AtlasWorker:
+        """Fork a process that makes the row."""
+        return AtlasWorker(self, close_in_child)
+
+    def row_of(self, line: str) -> AtlasRow:
+        """The row of one line of JSON."""
+        return AtlasRow.model_validate_json(line)
+
+    def died(self, reason: str) -> AtlasRow:
+        """The row, if what makes it dies again and again."""
+        return with_failure(self.empty_row, "memory", reason, limit=self.limits.memory_gib)
+
+    def crashed(self, reason: str) -> AtlasRow:
+        """The row, if what makes it raises."""
+        return with_failure(self.empty_row, "crash", reason)
 
 
 class AtlasWorker(ForkedProcess):
     """A process that produces one row."""
 
-    def __init__(
-        self, empty_row: AtlasRow, make_row: Callable[[], AtlasRow], limits: Limits, close_in_child: Callable[[], None]
-    ) -> None:
-        """Fork. `empty_row` has the key only; `close_in_child` closes files that only the parent should hold."""
-        self.empty_row, self.limits = empty_row, limits
+    def __init__(self, request: RowRequest, close_in_child: Callable[[], None]) -> None:
+        """Fork. `close_in_child` closes files that only the parent should hold."""
+        empty_row, limits = request.empty_row, request.limits
+        self.title, self.empty_row, self.limits = request.title, empty_row, limits
         self._start = time.monotonic()
         self._result, self._trace = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read by `poll`
 
@@ -89,7 +130,7 @@ class AtlasWorker(ForkedProcess):
             try:
                 _apply_limits(limits)
                 close_in_child()
-                row = make_row()
+                row = atlas_row.make_row(request.name, request.attention, limits.law_seconds)
             except BaseException as error:  # noqa: BLE001 - recorded in the row
                 row = with_failure(empty_row, "crash", one_line(f"{type(error).__name__}: {error}"))
             self._result.write(row.model_dump_json().encode())
@@ -162,15 +203,6 @@ class AtlasWorker(ForkedProcess):
         return with_failure(self.empty_row, "crash", f"ended by {name}{where}")
 
 
-def start_row(request: RowRequest, close_in_child: Callable[[], None]) -> AtlasWorker:
-    """Fork a process that makes the row of a request."""
-
-    def make_row() -> AtlasRow:
-        return atlas_row.make_row(request.name, request.attention, request.limits.law_seconds)
-
-    return AtlasWorker(atlas_row.empty_row(request.name, request.attention), make_row, request.limits, close_in_child)
-
-
 def warm_up() -> None:
     """Import and compute what every worker needs, once; this process and its workers use one thread from now on."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -192,14 +224,3 @@ def _apply_limits(limits: Limits) -> None:
     for kind, most in ((resource.RLIMIT_AS, size), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
             resource.setrlimit(kind, (most, most))
-
-
-@contextlib.contextmanager
-def frozen_gc() -> Iterator[None]:
-    """Exclude existing objects from garbage collection, so that forked processes do not copy their pages."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

@@ -59,6 +59,12 @@ def ports(
         str | None,
         typer.Option("--pages", metavar="FOLDER", help="Write a page for each engine; the page of all links there."),
     ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="ENGINE", help="Where rows are made: local, ray or ray:ADDRESS.")
+    ] = "local",
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Rows at a time; by default 1, on Ray one for each CPU.")
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare tiny language models and encoders of transformers with inference engines.
@@ -69,6 +75,7 @@ def ports(
     Examples:
       orderproof ports --against mlx --markdown ports.md --json ports.json.gz
       orderproof ports mistral qwen2 --against mlx --against ctranslate2
+      orderproof ports --against vllm --engine ray:auto --store vllm.jsonl
       orderproof ports --from-json ports.json.gz --markdown ports.md --scripts scripts
     """
     from orderproof.report.file_output import check_writable
@@ -90,11 +97,11 @@ def ports(
 
     installed = [name for name, engine in engines().items() if engine.is_installed and not engine.needs_target]
     chosen = [find_engine(name) for name in against or installed]
-    for engine in chosen:
-        if engine.target:
-            raise UsageError(f"expected an engine that loads any checkpoint; got {engine.name}, which is one model")
-        if not engine.is_installed:
-            raise UsageError(f"engine {engine.name} is not installed: {engine.how_to_install}")
+    for one in chosen:
+        if one.target:
+            raise UsageError(f"expected an engine that loads any checkpoint; got {one.name}, which is one model")
+        if not one.is_installed:
+            raise UsageError(f"engine {one.name} is not installed: {one.how_to_install}")
     with atlas_progress(quiet=quiet) as progress:
         progress((), 0, 1)
         from orderproof.atlas.ports.document import build_document
@@ -105,10 +112,10 @@ def ports(
         with PortStore(store) as opened:
             asked = list(requests(wanted, chosen, scalings=scalings))
             try:
-                rows = update_store(asked, opened, progress)
+                rows = update_store(asked, opened, progress, engine=engine, workers=workers)
             except KeyboardInterrupt:
                 interrupted = True
-                keys = [request.empty_row().key for request in asked]
+                keys = [request.empty_row.key for request in asked]
                 rows = [opened.rows[key] for key in keys if key in opened.rows]
     document = build_document(rows, machine=f"{platform.machine()}, {os.cpu_count()} cores")
     _write_outputs(document, json=json, markdown=markdown, scripts=scripts, pages=pages, quiet=quiet)

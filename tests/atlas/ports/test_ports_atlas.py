@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from orderproof.atlas.ports import runner
+from orderproof.atlas.ports import worker
 from orderproof.atlas.ports.document import PortsDocument, build_document, read_document
 from orderproof.atlas.ports.engine_page import engine_page
 from orderproof.atlas.ports.groups import difference_groups
 from orderproof.atlas.ports.page import page
 from orderproof.atlas.ports.row import PortLawResult, PortRow
-from orderproof.atlas.ports.runner import PortStore, RowRequest, requests, update_store
+from orderproof.atlas.ports.runner import PortStore, requests, update_store
 from orderproof.atlas.ports.script import assignments, has_script, script
 from orderproof.atlas.ports.trial import FAMILIES, trial
 from orderproof.atlas.ports.variants import variants
+from orderproof.atlas.ports.worker import PortRequest, PortTask
 from orderproof.cli.application import app
 from orderproof.errors import UsageError
 from orderproof.ports.engines.registry import find_engine
@@ -76,10 +77,10 @@ def test_rows_are_computed_once_and_a_second_run_reads_the_store(
     assert difference is not None
     assert [cause.assumed for cause in difference.causes] == ["7"]
 
-    def refuse(request: RowRequest, empty: PortRow, earlier: Sequence[PortRow]) -> PortRow:
+    def refuse(request: PortRequest, close_in_child: Callable[[], None]) -> PortTask:
         raise AssertionError(request)
 
-    monkeypatch.setattr(runner, "_row_in_process", refuse)
+    monkeypatch.setattr(PortRequest, "start", refuse)
     with PortStore(tmp_path / "rows.jsonl") as store:
         assert update_store(wanted, store, lambda running, done, total: None) == first
 
@@ -94,7 +95,7 @@ def test_an_architecture_with_the_text_model_of_another_has_its_row(
             return update_store(wanted, store, lambda running, done, total: None)[0]
 
     first = row_of("llama")
-    monkeypatch.setattr(runner, "engine_findings", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(worker, "engine_findings", lambda *arguments: 1 / 0)
     assert row_of("llava").laws == first.laws
     for other in (row_of("mistral"), row_of("llava_next", distribution="torch")):  # of another version of the engine
         assert other.failure.startswith("ZeroDivisionError")
