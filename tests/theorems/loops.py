@@ -302,6 +302,24 @@ def _cut_list(m: Program, x: Tensor) -> Tensor:
     return torch.cat([x[:, :1], torch.stack(outputs[1:], 1)], 1)
 
 
+def _of_all_tokens(m: Program, x: Tensor) -> Tensor:
+    """A state that begins as all tokens: no iteration says more of it than what is known when the loop begins."""
+    state, outputs = m.first(x), []
+    for i in range(x.shape[1]):
+        state = torch.tanh(state + m.second(x[:, i : i + 1]))
+        outputs.append(state.mean(1))
+    return torch.stack(outputs, dim=1)
+
+
+def _in_chunks_from_a_token(m: Program, x: Tensor, place: int = 0) -> Tensor:
+    """A state of chunks that begins with one of the tokens."""
+    state, outputs = x[:, place : place + 1], []
+    for chunk in F.pad(x, (0, 0, 0, -x.shape[1] % 4)).split(4, 1):
+        state = torch.tanh(m.second(state) + chunk[:, :1])
+        outputs.append(m.first(chunk) + state)
+    return torch.cat(outputs, 1)[:, : x.shape[1]]
+
+
 LOOPS = [
     Case("a list without its first output", _cut_list, BOTH),
     Case("states in a list", _last_of_a_list, BOTH),
@@ -318,6 +336,7 @@ LOOPS = [
     Case("a loop that begins with another token", lambda m, x: _first_apart(m, x, place=1), frozenset({"batch"})),
     Case("a loop whose state is a number at first", _number_at_first, BOTH),
     Case("sums of tokens ahead", lambda m, x: _number_at_first(m, x, ahead=1), frozenset({"batch"})),
+    Case("a state of all tokens", _of_all_tokens, frozenset({"batch"})),
     Case("a recurrence whose outputs are stacked", _stacked, BOTH),
     Case("a recurrence that writes its outputs", _written, BOTH),
     Case("a recurrence to which pads add nothing", _masked, BOTH | {"padding"}, masked=True),
@@ -343,6 +362,13 @@ LOOPS = [
     Case("a loop over whole chunks", _of_whole_chunks, frozenset({"batch"}), least=5),
 ]
 IN_CHUNKS = [
+    Case("chunks after the first token", _in_chunks_from_a_token, BOTH, least=5),
+    Case(
+        "chunks after the second token",
+        lambda m, x: _in_chunks_from_a_token(m, x, 1),
+        frozenset({"batch"}),
+        least=5,
+    ),
     Case("parts of padded tokens", _split, BOTH),
     Case("parts that read their own state", lambda m, x: _split(m, x, own=True), frozenset({"batch"})),
     Case("chunks with no state before the first one", _handed_over, BOTH),

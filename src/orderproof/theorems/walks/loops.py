@@ -120,24 +120,32 @@ class _Search:
         initial = _plain(entered)
         formulas = self.outside.invariants(initial.sizes, (self.loop.index - 1, self.loop.count))
         found = _Invariant(initial, formulas, is_ordinary=_is_ordinary(initial))
-        start = Substitution({self.loop.variable: as_term(0)})
-        while not self.outside.proves(initial.same, initial.sizes, start.formula(found.same)):
-            found.weaken()
+        self._weaken_to_start(found)
         return found
+
+    def _weaken_to_start(self, one: _Invariant) -> None:
+        """Go on to the first formula that what enters the loop fulfils: a later one need not follow from it."""
+        start = Substitution({self.loop.variable: as_term(0)})
+        while not self.outside.proves(one.initial.same, one.initial.sizes, start.formula(one.same)):
+            one.weaken()
+
+    def _weaken(self, one: _Invariant) -> None:
+        one.weaken()
+        self._weaken_to_start(one)
 
     def facts(self) -> Facts:
         """The facts, given invariants that the body keeps."""
         chosen = self.invariants
         for k, one in enumerate(chosen):  # what each needs of its own, if the others are as strong as they can be
             while not self._kept(self._body([other if j == k else _first(other) for j, other in enumerate(chosen)]), k):
-                one.weaken()
+                self._weaken(one)
         while True:
             found = self._body(chosen)
             failing = [k for k in range(len(chosen)) if not self._kept(found, k)]
             if not failing:
                 return found | {self.loop.end: self._left()}
             for k in failing:
-                chosen[k].weaken()
+                self._weaken(chosen[k])
 
     def _body(self, invariants: list[_Invariant]) -> Facts:
         """The facts about the states and the body."""
