@@ -6,6 +6,7 @@ import json
 
 from orderproof.laws.ports import PortCall
 from orderproof.ports import call_failure
+from orderproof.ports.comparison import Profile
 from orderproof.ports.explanation import FoundCause
 from orderproof.ports.port_run import PortResult, PortRun
 from orderproof.records.audit import PortCauseName
@@ -46,8 +47,7 @@ def result_text(run: PortRun, result: PortResult) -> str:
     if profile.first is None:
         return f"{call_text(result.call)}: equal to {profile.largest:.1e} (rounding {result.rounding:.1e})"
     where = f"differs from token {profile.first} on" if profile.first else "differs from the first token on"
-    equal = f", equal before it{_before(result)}" if profile.first > profile.start else ""
-    parts = [f"{call_text(result.call)}: {where}, by up to {profile.largest:.2g}{equal}"]
+    parts = [f"{call_text(result.call)}: {where}, by up to {profile.largest:.2g}{_before(profile)}"]
     parts += [_cause_text(each, engine) for each in result.explanation.causes]
     parts += [_conclusion(run, result)]
     if result.with_older_keys is not None:
@@ -59,11 +59,11 @@ def result_text(run: PortRun, result: PortResult) -> str:
     return "; ".join(parts)
 
 
-def _before(result: PortResult) -> str:
-    profile = result.profile
-    assert profile is not None
-    equal = max(profile.by_token[profile.start : profile.first], default=0.0)
-    return f" to {equal:.1e}"
+def _before(profile: Profile) -> str:
+    """The differences of the tokens before the first one that differs; empty if the engine returns none of them."""
+    equal = max(profile.by_token[: profile.first], default=0.0)
+    is_returned = equal > 0 or (profile.first or 0) > profile.start
+    return f", equal before it to {equal:.1e}" if profile.first and is_returned else ""
 
 
 def _cause_text(found: FoundCause, engine: str) -> str:
