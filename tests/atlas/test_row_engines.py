@@ -72,7 +72,8 @@ def rows_of(store: Path, engine: str) -> list[dict]:
     return sorted(rows, key=lambda row: row["name"])
 
 
-@pytest.mark.parametrize(("where", "workers"), [("local", 2), pytest.param("ray", 1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "workers"), [("local", 2), ("ray", 1)])
 def test_ports_are_compared_on_several_workers_as_on_one(
     where: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_report_without_a_basis_is_refused(run: Run, cut: dict[str, Any], tmp_
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_configuration_states_a_budget(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orderproof.toml").write_text(
         'budget = "0.001s"\n[subjects.mean]\nsubject = "model.py:build"\nlaw = ["batch"]\n', encoding="utf-8"

@@ -121,6 +121,7 @@ def test_a_crash_of_a_recording_leaves_all_laws_undecided(
     assert reason in report.notes
 
 
+@pytest.mark.slow
 def test_a_later_crash_keeps_what_was_decided_and_leaves_nothing_behind(
     command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,7 +126,7 @@ def architectures_and_laws() -> Iterator[Any]:
             yield pytest.param(*row.values, law, id=f"{row.id}-{law.name}", marks=(*row.marks, *marks))
 
 
-@pytest.mark.parametrize(("name", "attention", "law"), one_in(3, architectures_and_laws()))
+@pytest.mark.parametrize(("name", "attention", "law"), one_in(6, architectures_and_laws()))
 def test_every_fact_holds_in_an_architecture(name: str, attention: str, law: ProvedLaw) -> None:
     check(examined(name, attention), law)
 

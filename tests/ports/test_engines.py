@@ -43,7 +43,7 @@ def test_every_engine_is_listed_with_its_extra() -> None:
         find_engine("mxl")
 
 
-@pytest.mark.parametrize("engine", ["mlx", "onnx", "ctranslate2"])
+@pytest.mark.parametrize("engine", ["mlx", pytest.param("onnx", marks=pytest.mark.slow), "ctranslate2"])
 def test_llama_is_the_same_in_every_engine(engine: str) -> None:
     report = audit("arch:llama?num_hidden_layers=1", against=engine)
     assert report.exit_code == 0

@@ -204,6 +204,7 @@ def test_a_planted_difference_is_found_and_named(name: str) -> None:
     assert tuple((cause.cause, cause.assumed) for cause in finding.port.causes) == case.causes, finding.reason
 
 
+@pytest.mark.slow
 def test_scores_of_experts_with_a_temperature_are_no_known_scores() -> None:
     case = Case("arch:lfm2_moe", plants(planted.softmax_of_experts(1.5)), "same_prefill", ())
     finding = found(case)

@@ -100,6 +100,7 @@ def test_a_proof_about_random_numbers_within_a_graph_is_about_the_same_ones() ->
     assert any("the same random numbers in both runs: " in text for text in found.scope.assumptions)
 
 
+@pytest.mark.slow
 def test_flex_attention_is_proved_for_every_length() -> None:
     found = prove(built(flex_causal), "causal", inputs=torch.randn(2, 7, 4))
     assert found.theorem is not None

@@ -270,6 +270,7 @@ def test_only_a_proof_for_every_number_of_layers_assumes_something_of_other_numb
         assert theorem.every_depth == (layers == 2) == (EVERY_DEPTH_ASSUMPTION in theorem.assumptions)
 
 
+@pytest.mark.slow
 def test_a_model_without_weights_has_no_theorem_if_the_calls_of_its_twin_differ(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

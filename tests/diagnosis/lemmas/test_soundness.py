@@ -49,7 +49,7 @@ def cases() -> list[object]:
     return found
 
 
-@pytest.mark.parametrize(("name", "count"), one_in(3, cases()))
+@pytest.mark.parametrize(("name", "count"), one_in(6, cases()))
 def test_what_a_rule_says_of_an_operator_holds_in_every_run(name: str, count: int) -> None:
     samples = [sample for sample in SAMPLES if sample.operator == name]
     wrong = (f"{text}\n{trial}" for sample in samples for text, trial in said_wrongly(sample, count))

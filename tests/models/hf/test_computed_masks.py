@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
@@ -30,6 +31,7 @@ class Classifier(nn.Module):
         return self.bert(ids, attention_mask=mask).last_hidden_state[:, 0]
 
 
+@pytest.mark.slow
 def test_a_mask_that_hides_nothing_is_kept_where_its_values_are_not_known() -> None:
     subject = from_module(Classifier().eval(), IDS)
     assert _KEPT in subject.notes

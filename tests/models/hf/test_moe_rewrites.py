@@ -144,6 +144,7 @@ def test_experts_that_are_given_back_their_rows_need_no_rewrite() -> None:
     assert AuditContext(subject, subject.default_length).export_failure is None
 
 
+@pytest.mark.slow
 def test_a_model_with_grouped_experts_that_is_given_is_recorded() -> None:
     from transformers import MixtralConfig, MixtralModel
 

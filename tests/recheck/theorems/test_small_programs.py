@@ -10,7 +10,7 @@ from tests.pairs import one_in
 from tests.recheck.theorems.examples import CASES, LAWS, LyingSolver, example, recorded, unchecked
 
 
-@pytest.mark.parametrize("name", one_in(4, CASES))
+@pytest.mark.parametrize("name", one_in(8, CASES))
 def test_certificates_of_theorems_are_accepted(name: str) -> None:
     proved = CASES[name].laws & set(LAWS)
     for law in sorted(proved):
@@ -20,7 +20,7 @@ def test_certificates_of_theorems_are_accepted(name: str) -> None:
         assert result.theorem.startswith(f"{law}: for every length from ")
 
 
-@pytest.mark.parametrize("name", one_in(8, CASES))
+@pytest.mark.parametrize("name", one_in(16, CASES))
 def test_certificates_of_a_prover_with_a_wrong_solver_are_refused(name: str) -> None:
     """An error of Z3 alone cannot make the certificate of a false law pass."""
     case = CASES[name]
