@@ -11,7 +11,8 @@ from orderproof.errors import CaptureError
 from orderproof.recording.loop_operators import LOOP_END, LOOP_STATE
 from orderproof.recording.open_recording import OpenGraph, OpenInput, record_open
 from orderproof.theorems.open_execution import execute_open
-from tests.theorems.loops import IN_CHUNKS, LOOPS, NOT_OPEN, written_parts
+from tests.theorems.loops import IN_CHUNKS, LOOPS, written_parts
+from tests.theorems.loops_not_open import NOT_OPEN
 from tests.theorems.programs import WIDTH, Program
 
 

@@ -38,7 +38,7 @@ class WholeRow:
     is_all: bool
 
     def known(self, arguments: Sequence[Term], real: Term | None) -> Formula:
-        """What holds of one row."""
+        """All that holds of one row."""
         whole, parts = holds(self.node, *arguments), []
         places = [integer(0), self.size - 1, *(arguments[k] for k in self.own)]
         for place in [*places, *([] if real is None else [real, self.size - 1 - real])]:
